@@ -26,6 +26,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from sklearn.datasets import load_digits
 from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -34,7 +35,7 @@ from llpbook.datasets import random_bags
 from llpbook.proportions import label_proportions
 
 from . import benchmark, complexllp, natural, outside
-from .runner import Table, cells
+from .runner import Table, cells, load
 
 PROTOCOL = "networks-1"
 #: Where MNIST lies, which this repository does not hold: arrays X (n, 784), y, X_test, y_test or the names of Keras.
@@ -49,6 +50,11 @@ METHODS = {
     "mixed": {"loss": "proportion", "mix_bags": True},
     "mixed counts": {"loss": "counts", "mix_bags": True},
     "forward": {"loss": "forward"},
+}
+#: Other settings, tried on digits in bags of 64, where the training of 100 epochs is not at its end.
+VARIANTS = {
+    "400 epochs": {"loss": "proportion", "max_iter": 400},
+    "rate 0.02": {"loss": "proportion", "max_iter": 400, "learning_rate": 0.02},
 }
 GRID = {"learning_rate": [0.005, 0.001], "alpha": [1e-4, 1e-2]}
 TUNED = ("proportion", "counts")
@@ -116,7 +122,8 @@ def row(model, method, parts, n_classes):
 def network(method, seed, **more):
     """The network of a method."""
     one_thread()
-    return BagNetwork(**METHODS.get(method, {}), **more, random_state=seed)
+    own = {**METHODS, **VARIANTS}.get(method, {})
+    return BagNetwork(**own, **more, random_state=seed)
 
 
 def one_thread():
@@ -229,7 +236,7 @@ def cells_of_images():
             for method in own
             for size in sizes
         ]
-    return found
+    return found + cells(dataset=["digits"], bag_size=[64], method=[*VARIANTS])
 
 
 SIMPLE = [
@@ -270,3 +277,125 @@ TABLES = [
         "networks by each loss on images of digits in random bags",
     ),
 ]
+
+
+#: Other methods of the benchmark to compare with, by their names there.
+RIVALS = ("CountBoosting", "CountLogistic", "BagBoosting", "labels (trees)", "majority")
+TASK = ["dataset", "kind", "bag_size", "seed"]
+
+
+def accuracies(folder=None, *, refusals=True):
+    """Accuracies on the tasks of the benchmark, in percent: networks and, of the same draws and untuned, other methods.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Of the results; that of the studies if not given.
+    refusals : bool, default True
+        A refusal counts as the majority class; False leaves it nan.
+
+    Returns
+    -------
+    DataFrame
+        A row per task and seed of which there is a network, a column per method; nan where a method was not run.
+    """
+    nets = load("networks", folder).assign(method=lambda t: "network, " + t["method"])
+    rows = load("benchmark", folder).rename(columns={"accuracy_untuned": "accuracy"})
+    rows = pd.concat([nets, rows[rows["method"].isin(RIVALS)]])
+    rows["bag_size"] = rows["bag_size"].astype(str)
+    rows["accuracy"] *= 100
+    table = rows.set_index([*TASK, "method"])["accuracy"].unstack()
+    whole = table.xs(benchmark.ANY, level="kind").droplevel("bag_size")
+    limits = ["network, labels", "labels (trees)", "majority"]
+    tasks = table[table.index.get_level_values("kind") != benchmark.ANY]
+    same = pd.MultiIndex.from_frame(tasks.index.to_frame()[["dataset", "seed"]])
+    other = whole.reindex(same)[limits].set_axis(tasks.index)
+    tasks = tasks.fillna(other)
+    sizes = rows.groupby([*TASK, "method"]).size().unstack()
+    ran = sizes.reindex(index=tasks.index, columns=tasks.columns).notna()
+    for method in tasks.columns.difference(limits) if refusals else []:
+        refused = tasks[method].isna() & ran[method]
+        tasks.loc[refused, method] = tasks.loc[refused, "majority"]
+    return tasks[
+        tasks.filter(like="network, ").drop(columns=limits[0]).notna().any(axis=1)
+    ]
+
+
+def beside(reference, scores=None):
+    """What each network gains over a method, on all tasks that both have.
+
+    Parameters
+    ----------
+    reference : str
+        A column of `accuracies`.
+    scores : DataFrame, optional
+        Of `accuracies`, or some of its rows.
+
+    Returns
+    -------
+    DataFrame
+        A row per network: the mean of the differences over data sets, in points, its standard error over data sets,
+        and the number of tasks.
+    """
+    scores = accuracies() if scores is None else scores
+    found = {}
+    for method in scores.filter(like="network, "):
+        gaps = (scores[method] - scores[reference]).dropna()
+        each = gaps.groupby("dataset").mean()
+        found[method] = {"gap": each.mean(), "error": each.sem(), "tasks": len(gaps)}
+    return pd.DataFrame(found).T
+
+
+def stopped(folder=None):
+    """Of the networks of the benchmark: the share that kept the first weights, and that was still improving at the end.
+
+    Parameters
+    ----------
+    folder : path, optional
+        As of `accuracies`.
+
+    Returns
+    -------
+    DataFrame
+        A row per loss and size of bags, in percent, with the number of tasks.
+    """
+    rows = load("networks", folder)
+    rows = rows[(rows["method"] != LABELS) & rows["best_epoch"].notna()]
+    longest = BagNetwork().max_iter
+    rows = rows.assign(
+        first=100.0 * (rows["best_epoch"] == 0),
+        last=100.0 * (rows["best_epoch"] > 0.97 * longest),
+        tasks=1,
+    )
+    found = rows.groupby(["method", "bag_size"], sort=False)
+    return found.agg({"first": "mean", "last": "mean", "tasks": "sum"})
+
+
+def natural_bags(folder=None):
+    """Accuracies on natural bags, in percent: networks, and of the same draws tuned methods of `studies.natural`.
+
+    Parameters
+    ----------
+    folder : path, optional
+        As of `accuracies`.
+
+    Returns
+    -------
+    DataFrame
+        A row per method, a column per grouping: means over the draws that all networks have. The draws are counted in
+        ``attrs["draws"]``.
+    """
+    nets = load("networks_natural", folder)
+    draws = nets.groupby(["how", "seed"])["method"].nunique()
+    whole = draws[draws == len(METHODS) + 1].reset_index().groupby("how")["seed"]
+    rivals = load("natural", folder).query("method in @RIVALS")
+    rows = pd.concat([rivals, nets.assign(method="network, " + nets["method"])])
+    seeds = whole.agg(set)
+    rows = rows[
+        [s in seeds.get(h, ()) for h, s in zip(rows["how"], rows["seed"], strict=True)]
+    ]
+    table = 100 * rows.pivot_table(
+        index="method", columns="how", values="accuracy", sort=False
+    )
+    table.attrs["draws"] = whole.size().to_dict()
+    return table

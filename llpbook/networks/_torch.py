@@ -1,4 +1,4 @@
-"""What PyTorch computes: networks, losses of bags as tensors, the consistency of LLP-VAT."""
+"""Networks, losses of bags as tensors, and the consistency of LLP-VAT, computed by PyTorch."""
 
 from importlib import import_module
 from typing import Any

@@ -117,7 +117,7 @@ def make_network(model, n_features):
 
 
 def compares_bags(loss):
-    """Whether a loss, or the one of a name, asks more of a bag than its own share, as "easy" and "forward" do."""
+    """Tell if a loss, or the one of a name, asks more of a bag than its own share, as "easy" and "forward" do."""
     loss = loss_of(loss)
     return loss.fewest_bags > 1 or not loss.bounded
 

@@ -1,0 +1,78 @@
+"""The study of networks: rows are of the tasks that they name, and tables are made of them as they say."""
+
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from llpbook.bag_losses import LOSSES
+from studies import benchmark, load
+from studies import networks as study
+
+needs_torch = pytest.mark.skipif(
+    find_spec("torch") is None, reason="needs PyTorch: `make networks`"
+)
+
+
+def test_every_loss_and_every_task_of_the_benchmark_has_a_cell():
+    assert {*LOSSES} - {"normal"} <= {m["loss"] for m in study.METHODS.values()}
+    cells = [*study.tasks_of_benchmark()]
+    tasks = {(c["dataset"], c["kind"], c["bag_size"]) for c in cells}
+    wanted = [c for c in benchmark.all_cells() if c["method"] == "CountLogistic"]
+    assert {(c["dataset"], c["kind"], c["bag_size"]) for c in wanted} <= tasks
+    limits = {(c["kind"], c["bag_size"]) for c in cells if c["method"] == study.LABELS}
+    assert limits == {("any", "any"), ("natural", "natural")}
+    assert len(cells) == len({tuple(cell.values()) for cell in cells})
+
+
+def test_accuracies_are_those_of_the_rows():
+    scores, nets, rows = study.accuracies(), load("networks"), load("benchmark")
+    assert scores["majority"].notna().all()
+    for task in (("heart", "simple", "10", 0), ("adult", "natural", "natural", 0)):
+        for method, table, value in (
+            ("proportion", nets, "accuracy"),
+            ("CountBoosting", rows, "accuracy_untuned"),
+        ):
+            same = table[
+                (table[study.TASK].astype(str) == [*map(str, task)]).all(axis=1)
+            ]
+            [wanted] = same.loc[same["method"] == method, value]
+            name = f"network, {method}" if table is nets else method
+            assert scores.loc[task, name] == pytest.approx(100 * wanted)
+    # The limits see no bags: one row stands for all tasks of a draw but for natural bags, whose features are others.
+    heart = scores.loc["heart"]
+    assert heart["network, labels"].nunique() == heart["labels (trees)"].nunique() == 1
+    refused = rows[rows["accuracy_untuned"].isna() & (rows["seed"] == 0)]
+    for _, row in refused[refused["method"] == "CountBoosting"].iterrows():
+        task = (row["dataset"], row["kind"], str(row["bag_size"]), 0)
+        assert scores.loc[task, "CountBoosting"] == scores.loc[task, "majority"]
+
+
+def test_gaps_are_means_over_data_sets():
+    scores = study.accuracies()
+    found = study.beside("CountBoosting", scores).loc["network, proportion"]
+    gaps = scores["network, proportion"] - scores["CountBoosting"]
+    each = [gaps.loc[name].mean() for name in benchmark.DATASETS]
+    assert found["gap"] == pytest.approx(np.mean(each))
+    assert found["error"] == pytest.approx(np.std(each, ddof=1) / np.sqrt(len(each)))
+    assert found["tasks"] == len(gaps)
+
+
+@needs_torch
+@pytest.mark.slow
+def test_labels_reach_a_network_through_shares_alone(monkeypatch):
+    X, X_new, y, y_new, bags = benchmark.make_problem("heart", "simple", 10, 0)
+    cell = {"dataset": "heart", "kind": "simple", "bag_size": 10, "method": "counts"}
+    plain = study.run(cell, 0)
+    dealt = y.copy()
+    for bag in range(bags.max() + 1):
+        dealt[bags == bag] = y[bags == bag][::-1]
+    assert (dealt != y).any()
+    other = (X, X_new, dealt, y_new, bags)
+    monkeypatch.setattr(benchmark, "make_problem", lambda *task: other)
+    again = study.run(cell, 0)
+    assert plain.pop("cpu_fit") and again.pop("cpu_fit")
+    assert plain == again
+    shares = study.bags_of(study.LABELS, dealt, bags, 2)
+    assert_array_equal(shares[1][:, 1], dealt)
