@@ -507,11 +507,18 @@ def test_a_new_room_passes_all_checks_once_it_is_filled(tmp_path, monkeypatch, c
         assert message in new_room.main(name, cls, tmp_path)
 
 
-def test_every_exercise_with_a_stub_can_be_handed_out():
-    book = _book.Book()
-    for name in book.notebooks:
-        text = student.without_solutions(_book.read(book.twin_path(name)), name)
-        assert "{solution" not in text and "def stub(" not in text
+def test_chapters_can_be_handed_out_and_no_starter_passes_its_check():
+    book, starters = _book.Book(), 0
+    for name, nb in book.notebooks.items():
+        text = student.without_solutions(_book.read(book.twin_path(name)))
+        assert "{solution" not in text
+        code = [cell for cell in nb.cells if cell.cell_type == "code"]
+        said = ["".join(o.get("text", "") for o in cell.outputs) for cell in code]
+        for cell, own, after in zip(code, said, said[1:], strict=False):
+            if "# write your own here" in cell.source:  # the check is there, or next
+                assert (own or after).split()[0].lower().strip(".") != "right", name
+                starters += 1
+    assert starters > 20
     text = _book.read(book.twin_path("theory"))
     assert "def labels_solved(" in text and "def labels_for_slope(" in text
     text = student.without_solutions(text)
