@@ -13,7 +13,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help setup book test every unit notebooks portable properties wheels oldest soon networks lonely install-check installed release-check site lab lab-check student slides check style types derived rules sync from-notebook run new pdf bench course-zip \
+.PHONY: help setup book test every unit notebooks portable properties wheels oldest soon networks lonely install-check installed release-check site lab lab-check lite lite-check student slides check style types derived rules sync from-notebook run new pdf bench course-zip \
   reproduce lock dist serve clean distclean
 
 help:
@@ -30,7 +30,8 @@ $(STAMP): requirements.txt pyproject.toml | $(BIN)/python
 	@touch $@
 
 # --- readers -----------------------------------------------------------------------------------------------
-book: $(STAMP)  ## builds the site
+book: export LLPBOOK_LITE = $(if $(PYODIDE),$(CURDIR)/_build/lite)
+book: $(STAMP) $(if $(PYODIDE),lite)  ## builds the site (PYODIDE=folder: with chapters that run in the browser)
 	rm -rf _build/html _build/.doctrees   # a warm build hides the warnings of unchanged pages from -W
 	$(BIN)/jupyter-book build -q -n -W --keep-going .
 	$(BIN)/python tools/slides.py
@@ -74,6 +75,24 @@ lab-check: $(VENV)/.lab  ## chapters in a real JupyterLab (CHROMIUM=chromium)
 	$(BIN)/python -m pip install -q --disable-pip-version-check playwright
 	$(BIN)/python tools/check_jupyter.py $(CHROMIUM) $(CH)
 	$(BIN)/python tools/check_jupyter.py --plain $(CHROMIUM) $(CH)
+
+# JupyterLab and Python in the reader's browser, as files: _build/lite. PYODIDE is the folder of an unpacked release of
+# Pyodide, and the kernel is one for that release; 0.27 takes LITE="jupyterlite-core==0.6.4 jupyterlite-pyodide-kernel==0.6.1".
+LITE ?= jupyterlite-core==0.8.6 jupyterlite-pyodide-kernel==0.8.6
+LITE_ENV := _build/lite-env
+lite:  ## chapters that run in the browser (PYODIDE=folder)
+	@test -f "$(PYODIDE)/pyodide-lock.json" || { echo "which Pyodide? make lite PYODIDE=folder, of an unpacked release"; exit 1; }
+	$(PYTHON) -m venv $(LITE_ENV)
+	$(LITE_ENV)/bin/python -m pip install -q --disable-pip-version-check $(LITE) jupyter-server \
+	  $$(grep jupyterlab-myst binder/lab.txt)
+	rm -rf build _build/wheels   # a wheel takes along what an older one left in build/
+	$(LITE_ENV)/bin/python -m pip wheel -q --disable-pip-version-check --no-deps -w _build/wheels . \
+	  $$(grep -oE '^(seaborn|comm)==[0-9.]+' requirements.txt)
+	$(LITE_ENV)/bin/python tools/lite.py $(PYODIDE) _build/wheels
+lite-check: $(STAMP)  ## all chapters of `make lite`, and one in a real browser (CHROMIUM=chromium CH=NAME)
+	node tools/check_lite.mjs $(CH)
+	$(BIN)/python -m pip install -q --disable-pip-version-check playwright
+	$(BIN)/python tools/check_lite.py $(CHROMIUM) $(or $(CH),intro)
 
 # For a course: _build/student holds the chapters without solutions, and the solutions beside them.
 student: $(STAMP)  ## chapters without solutions (ARGS=--run runs them)
@@ -216,7 +235,7 @@ DOOR := <!DOCTYPE html><title>llpbook</title><meta http-equiv="refresh" content=
 RELEASE = $(shell git tag --list 'v*' --sort=-version:refname | grep -E '^v[0-9]+\.[0-9]+\.[0-9]+$$' | head -1)
 site: book  ## the released and the coming version, as published
 	rm -rf _build/site _build/released && mkdir _build/site && cp -r _build/html _build/site/dev
-	test -z "$(RELEASE)" || { git clone -q --branch $(RELEASE) . _build/released && LLPBOOK_TAG=$(RELEASE) $(MAKE) -C _build/released book; }
+	test -z "$(RELEASE)" || { git clone -q --branch $(RELEASE) . _build/released && LLPBOOK_TAG=$(RELEASE) $(MAKE) -C _build/released book $(if $(PYODIDE),PYODIDE=$(abspath $(PYODIDE))); }
 	cp -r $(if $(RELEASE),_build/released/)_build/html _build/site/stable
 	cd _build/site && cp stable/404.html stable/llms.txt . && echo '$(DOOR)' > index.html
 

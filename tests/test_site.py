@@ -87,7 +87,7 @@ def test_pythons_are_the_same_everywhere():
     assert tested == {*pythons}
 
 
-PINNED = r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+|\./\.github/workflows/\w+\.yml"
+PINNED = r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+|\./\.github/(workflows/\w+\.yml|actions/\w+)"
 
 
 def test_workflows_run_pinned_actions_with_least_rights():
