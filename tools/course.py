@@ -11,7 +11,6 @@ from pathlib import Path
 import sync_cells
 from _book import ROOT, VERSION, Book, read, write
 
-CACHES = shutil.ignore_patterns("__pycache__", "*.lock", "*.part")
 FROM_FOLDER = "%pip install -q --no-index --find-links ../wheels "
 README = f"""\
 Learning from Label Proportions, version {VERSION}, for a course without a network
@@ -39,6 +38,13 @@ Code: BSD 3-Clause. Text and figures: CC BY 4.0. Data sets: see site/book/data.h
 """
 
 
+def copy_studies(folder):
+    """Put what chapters import beside them, else their first cell asks the network for it."""
+    caches = shutil.ignore_patterns("__pycache__", "*.lock", "*.part")
+    studies = ROOT / "book/studies"
+    shutil.copytree(studies, folder / "studies", dirs_exist_ok=True, ignore=caches)
+
+
 def from_folder(notebook):
     """The text of a chapter whose first cell installs from the folder of wheels."""
     text = notebook.replace(sync_cells.PACKAGE, "llpbook[plot]")
@@ -56,7 +62,7 @@ def pack(site, wheel, folder):
     shutil.copy(wheel, folder / "wheels")
     shutil.copytree(ROOT / "llpbook/datasets/data", folder / "data")
     book, notebooks = Book(), folder / "notebooks"
-    shutil.copytree(book.folder / "studies", notebooks / "studies", ignore=CACHES)
+    copy_studies(notebooks)
     for page in book.pages:  # to which chapters link
         shutil.copy(ROOT / page, notebooks)
     for name in book.notebooks:

@@ -14,6 +14,7 @@ import sys
 
 import _book
 from _book import ROOT, Book
+from course import copy_studies
 from execute import run
 
 TARGET = ROOT / "_build/student"
@@ -44,6 +45,7 @@ def main(*names, runs=False):
     (TARGET / "solutions").mkdir(parents=True, exist_ok=True)
     for page in book.pages:  # to which chapters link
         shutil.copy(ROOT / page, TARGET)
+    copy_studies(TARGET)
     for name in names or book.notebooks:
         path = book.notebook_path(name)
         text = without_solutions(_book.read(book.twin_path(name)))
