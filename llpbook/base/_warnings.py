@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .._input import quote
 from ._chunked import InChunks
 from ._numbers import blocks
-from ._running import warn
+from ._running import is_comparing, warn
 
 
 def warn_if_short(
@@ -99,6 +99,8 @@ def warn_of_moments(estimator, means, stds):
 #: Values so many ranges of all others away from them look like a code, if the others have `VALUES` different ones. They
 #: are sought in about `LOOKED_AT` rows and among the extremes; `MOST` columns with such values are then read whole.
 CODE_GAP, VALUES, LOOKED_AT, MOST = 10, 10, 2000, 20
+#: Where there are many columns, about so many entries are sorted, in so many rows at least.
+ENTRIES, FEWEST = 2 * 10**6, 50
 #: Smaller ranges, in gaps, are rounding.
 LEAST_RANGE = 1e-12
 
@@ -113,7 +115,7 @@ def warn_of_codes(estimator, X):
     X : ndarray, sparse array or InChunks, shape (n_instances, n_features)
         Chunks are not looked at, and of a sparse array only columns with few zeros.
     """
-    if isinstance(X, InChunks) or X.shape[0] < VALUES:
+    if is_comparing() or isinstance(X, InChunks) or X.shape[0] < VALUES:
         return
     columns = np.arange(X.shape[1])
     if sp.issparse(X):
@@ -148,7 +150,8 @@ def far_values(X):
     dict
         Column to (value, ranges).
     """
-    some = X[:: max(1, len(X) // LOOKED_AT)]
+    rows = min(LOOKED_AT, max(FEWEST, ENTRIES // max(1, X.shape[1])))
+    some = X[:: max(1, len(X) // rows)]
     some = np.vstack([some, X.min(axis=0), X.max(axis=0)])
     columns = list(_far_values_of_all(some))[:MOST]
     odd = _far_values_of_all(X[:, columns])
