@@ -1,6 +1,8 @@
 """Chapters in the browser: what `tools/lite.py` copies, and the button that `book/_ext/in_browser.py` shows."""
 
 import json
+import os
+import subprocess
 import sys
 import zipfile
 from hashlib import sha256
@@ -96,6 +98,27 @@ def test_jupyterlite_gets_texts_not_lines(tmp_path):
     assert outputs and all(
         isinstance(v, str) for o in outputs for v in o["data"].values()
     )
+
+
+@pytest.mark.slow
+def test_package_and_studies_are_read_where_no_process_can_be_started():
+    """As in a browser; a chapter imports the studies and reads their rows."""
+    code = """
+import concurrent.futures, importlib, pkgutil, sys
+import joblib, sklearn.metrics  # which know how to do without
+vars(concurrent.futures).pop("ProcessPoolExecutor", None)
+sys.modules["concurrent.futures.process"] = sys.modules["fcntl"] = None
+import llpbook, studies
+for module in pkgutil.walk_packages(llpbook.__path__, "llpbook."):
+    importlib.import_module(module.name)
+studies.load("natural")
+print(len(studies.tables()))
+"""
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True,
+        cwd=ROOT / "book", env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert said.stderr == "" and int(said.stdout) > 20
 
 
 # --- the button ----------------------------------------------------------------------------------------------

@@ -30,13 +30,15 @@ async function run(name) {
   for (const [i, cell] of cells.entries()) {
     if (cell.cell_type != "code" || cell.metadata.tags?.includes("raises-exception")) continue;
     const answer = (await shell.run(cell.source)).toJs({ dict_converter: Object.fromEntries });
-    if (answer.status == "error")
-      found.push(`cell ${i + 1}: ${answer.ename}: ${answer.evalue}\n${answer.traceback.slice(-4).join("\n")}`);
+    if (answer.status != "error") continue;
+    const where = answer.traceback.join("\n").replace(/\x1b\[[\d;]*m/g, "");
+    found.push(`cell ${i + 1}: ${answer.ename}: ${answer.evalue}\n${where}`);
+    break;  // what follows stands on this cell
   }
   const memory = process.memoryUsage().rss / 1e6;
   console.log(`${name}: ready in ${ready.toFixed(0)} s, cells in ${(seconds() - ready).toFixed(0)} s, ${memory.toFixed(0)} MB`);
   for (const text of found) console.log(`  ${text}`);
-  process.exit(found.length ? 1 : 0);
+  process.exit(found.length);
 }
 
 const [one, ...more] = process.argv.slice(2);

@@ -26,7 +26,6 @@ import os
 import shutil
 import tempfile
 import time
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -229,6 +228,8 @@ def run(cell, seed):
 def alone(function, *given):
     """What a function returns in a process of its own, with one thread."""
     os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    from concurrent.futures import ProcessPoolExecutor  # a browser has no processes
+
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, spawn) as executor:
         return executor.submit(function, *given).result()
