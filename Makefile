@@ -13,7 +13,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help setup book test every unit notebooks portable properties wheels oldest soon networks lonely install-check installed release-check site lab lab-check lite lite-check student slides check style types derived rules sync from-notebook run new pdf bench course-zip \
+.PHONY: help setup book test every unit notebooks portable properties wheels oldest soon networks lonely install-check installed release-check site lab lab-check lite lite-check student slides sphinx check style types derived rules sync from-notebook run new pdf bench course-zip \
   reproduce lock dist serve clean distclean
 
 help:
@@ -148,6 +148,23 @@ soon:  ## unit tests at pre-releases
 	$(SOON)/bin/python -m pip install -q --disable-pip-version-check --upgrade --pre numpy scipy scikit-learn pandas
 	MPLBACKEND=agg $(SOON)/bin/python -m pytest -q -n 2 --dist loadscope $(WITHOUT_BOOK)
 
+# The way out of Jupyter Book 1: the same sources by plain Sphinx of today, in an environment of its own, which takes
+# from the book's what it has not, and the pages compared.
+PLAIN := .venv-sphinx
+SITE_PACKAGES := -c "import sysconfig; print(sysconfig.get_path('purelib'))"
+sphinx: book  ## the book by plain Sphinx, compared with _build/html
+	$(BIN)/python -m venv --clear $(PLAIN)
+	$(PLAIN)/bin/python -m pip install -q --disable-pip-version-check "sphinx>=8.2" "sphinx-book-theme>=1.4" myst-nb \
+	  sphinx-external-toc sphinx-multitoc-numbering sphinx-design sphinx-proof sphinx-exercise sphinx-copybutton \
+	  sphinx-togglebutton sphinxcontrib-bibtex sphinxext-opengraph numpydoc
+	$(abspath $(BIN))/python $(SITE_PACKAGES) > $$($(PLAIN)/bin/python $(SITE_PACKAGES))/book.pth
+	rm -rf _build/sphinx && mkdir -p _build/sphinx/source
+	git ls-files -z | xargs -0 cp --parents -t _build/sphinx/source
+	cd _build/sphinx/source && $(abspath $(BIN))/jupyter-book config sphinx . && \
+	  echo 'extensions = [e for e in extensions if not e.startswith(("jupyter_book", "sphinx_comments", "sphinx_jupyter", "sphinx_thebe"))]' >> conf.py && \
+	  PYTHONPATH=$$PWD:$$PWD/book/_ext $(abspath $(PLAIN))/bin/sphinx-build -q -n -W --keep-going . ../html
+	$(BIN)/python tools/compare_sites.py _build/html _build/sphinx/html
+
 # Every chapter where nothing is installed but a kernel: the first cell that runs installs the package of the last commit,
 # from a file that stands for the address in its copy, and each brings its studies anew.
 lonely:  ## chapters with what their first cell installs (CH=NAME)
@@ -244,4 +261,4 @@ serve: book  ## the built site at port 8000
 clean:
 	rm -rf _build .pytest_cache .ruff_cache
 distclean: clean
-	rm -rf $(VENV) $(OLD) $(SOON) .venv-torch *.egg-info
+	rm -rf $(VENV) $(OLD) $(SOON) $(PLAIN) .venv-torch *.egg-info

@@ -2,7 +2,8 @@
 
 tools/compare_sites.py _build/html _build/sphinx/html     # `make sphinx`
 
-A difference is listed once, with the number of pages that have it and the first of them.
+A difference is listed once, with how often it stands and the first of its pages. A page, a link or a figure that is
+lost, new or another is an error; other words are not.
 """
 
 import difflib
@@ -18,19 +19,22 @@ SPARE = ".headerlink, script, style"
 
 
 def contents(page):
-    """Words, links and figures of the article of a page."""
-    article = BeautifulSoup(page.read_bytes(), "html.parser").find("article")
-    for part in article.select(SPARE):
+    """Words, links and figures of a page and of the list of pages beside it."""
+    soup = BeautifulSoup(page.read_bytes(), "html.parser")
+    for part in soup.select(SPARE):
         part.decompose()
-    links = [a["href"] for a in article.select("a[href]")]
-    figures = [f"{i['src']} {i.get('alt', '')}".strip() for i in article.select("img")]
-    words = re.findall(r"\w+|[^\w\s]", article.get_text(" "))
+    parts = soup.select("article, nav.bd-links")
+    links = [a["href"] for part in parts for a in part.select("a[href]")]
+    images = [image for part in parts for image in part.select("img")]
+    figures = [f"{i['src']} {i.get('alt', '')}".strip() for i in images]
+    text = " ".join(part.get_text(" ") for part in parts)
+    words = re.findall(r"\w+|[^\w\s]", text)
     return {"text": words, "link": links, "figure": figures}
 
 
 def changes(old, new):
     """Yield ``(before, after)`` for each place where two lists differ."""
-    match = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    match = difflib.SequenceMatcher(None, old, new)  # skips frequent words
     for what, a, b, c, d in match.get_opcodes():
         if what != "equal":
             yield old[a:b], new[c:d]
@@ -59,3 +63,4 @@ if __name__ == "__main__":
     for (kind, old, new), pages in sorted(found.items(), key=lambda x: -len(x[1])):
         print(f"{kind}, {len(pages)} places, as in {pages[0]}:\n  - {old}\n  + {new}")
     print(f"{count} pages, {len(found)} kinds of difference")
+    sys.exit(any(kind != "text" for kind, _, _ in found))

@@ -206,7 +206,7 @@ def how_to_cite(app, page, title):
 # that allow no such children.
 UNFIT = re.compile(r' id="[a-z]+-content"| role="doc-biblioentry"| role="list"')
 # On a narrow screen a picture scrolls, as a table does, before its words are too small.
-PICTURE = re.compile(r'<img alt="[^"]*" src="[./]*_images/[^"]*"[^>]* />')
+PICTURE = re.compile(r'<img alt="[^"]*"[^>]* src="[./]*_images/[^"]*"[^>]* />')
 SCROLLING = r'<span class="picture pst-scrollable-table-container">\g<0></span>'
 # A narrow page may overrule a size that is an attribute, but not one that is a style.
 SIZE = re.compile(r'style="width: (\d+)px; height: (\d+)px;" />')
