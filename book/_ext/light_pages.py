@@ -108,5 +108,5 @@ def lighten(app, error):
 
 
 def setup(app):
-    app.connect("build-finished", lighten, priority=900)  # after the front door
+    app.connect("build-finished", lighten, priority=800)  # of the book alone
     return {"parallel_read_safe": True, "parallel_write_safe": True}
