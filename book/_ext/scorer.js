@@ -2,6 +2,7 @@
    Sphinx counts a word in the title of a section as much as one in the title of the page, and a page as much as its
    best word. Here a page counts as much as its words do on average, and chapters come before what lists or documents. */
 {
+  const RECORD = /^book\/(benchmark|comparison|outside|patterns|reproduction|theory_proofs|whole_bags)/;
   const ABOUT = /^book\/(api\b|benchmark_table|bibliography|claims|concordance|data$|errata|glossary|notation|teaching)/;
   const words = title => splitQuery(title.replace(/<[^>]*>/g, "").toLowerCase()).map(w => Scorer.stemmer.stemWord(w));
   const parse = Search._parseQuery;
@@ -18,7 +19,8 @@
     stemmer: new Stemmer(),
     score: ([page, title, anchor, described, score]) => {
       const number = title.match(/section-number">(\d+)/);
-      const kind = ABOUT.test(page) ? -3 : number ? 3 - number[1] / 100 : page === "book/index" ? 3 : 0;
+      const kind = ABOUT.test(page) ? -3 : RECORD.test(page) ? 0 : page === "book/index" ? 3
+        : number ? 3 - number[1] / 100 : 2.5;
       if (described !== null || score < 1) return score;    // an object of the package; a part of a word
       if (score > 16) return 0.08 * score;                  // a term of the glossary
       if (anchor) return 0.6 * score + kind;                // a section
