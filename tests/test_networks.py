@@ -18,10 +18,12 @@ from llpbook._linear import bag_counts
 from llpbook.bag_losses import (
     LOSSES,
     CountLoss,
+    EasyLoss,
     ForwardLoss,
     ProportionLoss,
     adversarial_shift,
 )
+from llpbook.base import read_bags
 
 # --- without PyTorch -------------------------------------------------------------------------------------------------
 
@@ -204,20 +206,47 @@ def test_the_forward_loss_is_that_of_llpfc():
     assert_allclose(*gradients, atol=1e-12)
 
 
+def adam_by_hand(w, gradients, rate):
+    """Weights after steps of Adam; ``gradients`` yields functions of the weights."""
+    mean, square = np.zeros_like(w), np.zeros_like(w)
+    for t, gradient in enumerate(gradients, start=1):
+        g = gradient(w)
+        mean, square = 0.9 * mean + 0.1 * g, 0.999 * square + 0.001 * g**2
+        size = np.sqrt(square / (1 - 0.999**t)) + 1e-8
+        w = w - rate * mean / (1 - 0.9**t) / size
+    return w
+
+
 @needs_torch
-def test_one_epoch_is_one_step_of_adam():
+@pytest.mark.parametrize("name", ["proportion", "easy"])
+def test_the_training_is_adam_on_batches_of_whole_bags(name):
     X, _, bags, P = uneven_bags(n=60, size=12)  # five bags, of which none is held out
-    fit = BagNetwork(hidden=(), max_iter=1, batch_size=60, alpha=0.5, random_state=0)
+    options = {"hidden": (), "alpha": 0.05, "max_iter": 3, "batch_size": 20}
+    model = BagNetwork(name, **options, random_state=0)
     random = np.random.RandomState(0)
     with networks.seeded(random.randint(2**31 - 1), "cpu"):
-        first = networks.multilayer(3, 1, ())
-    w, b = (part.detach().numpy().astype(float).ravel() for part in first.parameters())
-    _, gradient, _ = ProportionLoss()(X @ w + b, bags, P)
-    slope = np.append(X.T @ gradient, gradient.sum()) / 60 + 0.5 * np.append(w, b)
-    wanted = np.append(w, b) - fit.learning_rate * slope / (np.abs(slope) + 1e-8)
-    fit.fit(X, bags, P)
-    assert fit.n_iter_ == 1  # the loss of all bags has fallen
-    found = np.append(*(a.ravel() for a in fit.weights_.values()))
+        first = [*networks.multilayer(3, 1, ()).parameters()]
+    start = np.append(*(part.detach().numpy().astype(float).ravel() for part in first))
+    prior = (P.mean(axis=0)[0], P.mean(axis=0)[1])
+    loss = {"proportion": ProportionLoss(), "easy": EasyLoss(prior)}[name]
+    X, observed = networks.in_canonical_order(read_bags(X, bags, P), loss)
+
+    def gradients():
+        for _ in range(3):
+            for batch in networks.draw_batches(observed.sizes, 20, random):
+                rows = np.isin(observed.bags, batch)
+                Z = np.column_stack([X, np.ones(60)])[rows]
+
+                def gradient(w, Z=Z, own=observed.bags[rows]):
+                    slope = loss(Z @ w, own, observed.shares)[1]
+                    return Z.T @ slope / len(Z) + options["alpha"] * w
+
+                yield gradient
+
+    wanted = adam_by_hand(start, gradients(), model.learning_rate)
+    model.fit(X, observed.bags, observed.shares)
+    assert model.n_iter_ == 3  # the loss of all bags has fallen
+    found = np.append(*(a.ravel() for a in model.weights_.values()))
     assert_allclose(found, wanted, atol=1e-5)
 
 

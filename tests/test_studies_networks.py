@@ -3,11 +3,12 @@
 from importlib.util import find_spec
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
 from llpbook.bag_losses import LOSSES
-from studies import benchmark, load
+from studies import benchmark, complexllp, load
 from studies import networks as study
 
 needs_torch = pytest.mark.skipif(
@@ -76,3 +77,28 @@ def test_labels_reach_a_network_through_shares_alone(monkeypatch):
     assert plain == again
     shares = study.bags_of(study.LABELS, dealt, bags, 2)
     assert_array_equal(shares[1][:, 1], dealt)
+
+
+def test_the_bags_of_others_are_beside_their_published_results():
+    table, rows = study.others(), load("networks_others").set_index("dataset")
+    published = pd.read_csv(complexllp.FOLDER / "results.csv")
+    name = table.index[0]
+    assert table.loc[name, "BagNetwork"] == pytest.approx(
+        100 * rows.loc[name, "accuracy"]
+    )
+    same = (published["dataset"] == name) & (published["metric"] == "abs")
+    [dllp] = published.loc[same & (published["model"] == "dllp"), "acc_mean"]
+    assert table.loc[name, "dllp"] == pytest.approx(100 * dllp)
+    assert table.notna().all(axis=None) and table["majority"].nunique() == 1
+
+
+def test_draws_of_natural_bags_are_those_that_all_networks_have():
+    table, rows = study.natural_bags(), load("networks_natural")
+    how = "german by purpose"
+    seeds = range(table.attrs["draws"][how])
+    same = rows[(rows["how"] == how) & rows["seed"].isin(seeds)]
+    mean = same[same["method"] == "vat"]["accuracy"].mean()
+    assert table.loc["network, vat", how] == pytest.approx(100 * mean)
+    rivals = load("natural").query("how == @how and method == 'CountLogistic'")
+    mean = rivals[rivals["seed"].isin(seeds)]["accuracy"].mean()
+    assert table.loc["CountLogistic", how] == pytest.approx(100 * mean)

@@ -399,3 +399,28 @@ def natural_bags(folder=None):
     )
     table.attrs["draws"] = whole.size().to_dict()
     return table
+
+
+def others(folder=None):
+    """Accuracies on the bags of others, in percent: our network on one split, and published means of 30.
+
+    Parameters
+    ----------
+    folder : path, optional
+        As of `accuracies`.
+
+    Returns
+    -------
+    DataFrame
+        A row per set that has been run: ``BagNetwork``; ``CountBoosting`` on the same split, untuned; the networks of
+        `studies.complexllp`, chosen without labels by the absolute error of shares; ``majority``.
+    """
+    own = load("networks_others", folder).query("method == 'proportion' and seed == 0")
+    rivals = load("outside", folder).query("seed == 0").set_index("dataset")
+    published = pd.read_csv(complexllp.FOLDER / "results.csv").query("metric == 'abs'")
+    published = published.pivot(index="dataset", columns="model", values="acc_mean")
+    table = own.set_index("dataset")[["accuracy"]].set_axis(["BagNetwork"], axis=1)
+    trees = rivals.query("method == 'CountBoosting'")["accuracy_untuned"]
+    majority = rivals.query("method == 'majority'")["accuracy_untuned"].iloc[0]
+    table = table.assign(CountBoosting=trees, majority=majority)
+    return 100 * table.join(published[["dllp", "llp-vat", "llpfc", "mixbag"]])
