@@ -6,7 +6,6 @@ import inspect
 import pkgutil
 import pydoc
 import re
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -330,13 +329,3 @@ def test_empty_bags_and_orders_say_nothing(name):
     order = np.random.default_rng(0).permutation(len(X))
     found = CALLS[name](model, X[order], bags[order], more, group[order])
     same(found, CALLS[name](model, X, bags, p, group))
-
-
-def test_a_room_has_the_names_that_its_page_documents():
-    for page in (Path(__file__).parents[1] / "book" / "api").glob("*.md"):
-        options = re.findall(
-            r"chapter-functions:: (\S+)\n\s+:shared: (.+)", page.read_text()
-        )
-        for room, names in options:
-            module = importlib.import_module(room)
-            assert all(hasattr(module, name) for name in names.split()), (room, names)

@@ -9,6 +9,7 @@ import tomllib
 from collections import Counter
 from math import comb, exp, sqrt
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -178,36 +179,75 @@ def test_site_shows_stored_outputs_and_keeps_to_itself():
     assert (ROOT / "book/_static" / sphinx["mathjax_path"]).is_file()
 
 
-def test_api_has_a_page_for_every_public_module():
-    modules = {p.stem for p in (ROOT / "llpbook").glob("[!_]*.py")}
-    modules |= {p.parent.name for p in (ROOT / "llpbook").glob("[!_]*/__init__.py")}
-    pages = {path.stem for path in (ROOT / "book/api").glob("*.md")}
-    for name in pages:
-        text, module = read(f"book/api/{name}.md"), f"llpbook.{name}"
-        module = "studies" if name == "studies" else module  # beside the package
-        assert text.startswith(f"# `{module}`\n")
-        assert f"automodule:: {module}\n" in text
-        own = name not in ("studies", "typing")
-        assert (f"chapter-functions:: {module}\n" in text) == own
-    assert pages == modules | {"studies"}
-    page = read("book/api.md")
-    table = page.split(".. autosummary::")[1].split("```")[0]
-    assert set(re.findall(r"^ {3}(\w+)$", table, re.M)) == modules
-
-
-def test_links_lead_to_names_that_the_page_of_a_room_documents(monkeypatch):
+@pytest.fixture
+def api_pages(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "book/_ext")
-    from chapter_functions import unfrozen
+    monkeypatch.syspath_prepend(ROOT / "book")  # studies
+    return importlib.import_module("api_pages")
 
+
+def test_api_lists_each_frozen_name_under_one_task_and_each_room():
+    by_task, by_room = read("book/api.md").split("## By room")
+    names = re.findall(r"^ {3}(\w+\.\w+)$", by_task, re.MULTILINE)
+    rooms = [room for room in llpbook._ROOMS if room != "typing"]
+    frozen = [f"{room}.{n}" for room in rooms for n in getattr(llpbook, room).__all__]
+    assert sorted(names) == sorted(frozen)
+    assert sorted(re.findall(r"^ {3}(\w+)$", by_room, re.M)) == sorted(llpbook._ROOMS)
+
+
+def test_each_name_has_a_page_that_says_who_uses_it(tmp_path, api_pages):
+    (tmp_path / "book/src").mkdir(parents=True)
+    cells = (
+        "MeanMap in words",
+        "# llpbook.mean_map.class_means\nMeanMap()",
+        "MeanMaps()",
+    )
+    for name, cell in zip(("words", "code", "other"), cells, strict=True):
+        fence = "" if name == "words" else "```"
+        text = f"{fence}{{code-cell}}\n{cell}\n{fence}\n"
+        (tmp_path / f"book/src/{name}.md").write_text(text)
+    app = SimpleNamespace(srcdir=tmp_path)
+    api_pages.write_pages(app)
+    pages = {
+        page.relative_to(tmp_path / "book/api") for page in tmp_path.rglob("*.rst")
+    }
+    assert len({str(page).lower() for page in pages}) == len(pages)  # on any disk
+    assert {page.with_suffix("").as_posix() for page in pages} == {*app.source_of}
+    for room in llpbook._ROOMS:
+        listed = read_table((tmp_path / f"book/api/{room}.rst").read_text())
+        assert listed == [n for names in api_pages.documented(room) for n in names]
+        folder = [page.stem for page in pages if page.parent.name == room]
+        assert sorted(n.removesuffix("-class") for n in folder) == sorted(listed)
+    for name, words in (("MeanMap", "Used"), ("class_means", "Shown")):
+        page = (tmp_path / f"book/api/mean_map/{name}.rst").read_text()
+        assert f"**{words} in** :doc:`/book/code`.\n" in page
+
+
+def read_table(page):
+    return re.findall(r"^ {3}(\w+)$", page, re.MULTILINE)
+
+
+def test_keys_of_papers_become_words(api_pages):
+    app = SimpleNamespace(srcdir=ROOT, config=SimpleNamespace(**CONFIG))
+    api_pages.read_papers(app)
+    for text, wanted in (
+        ("Of yu2013 (section 5).", "Of Yu et al. (2013, section 5)."),
+        ("A (see demsar2006,\nSection 3)", "A (see Demšar, 2006,\nSection 3)"),
+        ("mann2007 (b)", "Mann and McCallum (2007) (b)"),
+        ('``"yu2013"``, `yu2013`', '``"yu2013"``, `yu2013`'),
+    ):
+        lines = text.split("\n")
+        api_pages.cite_in_words(app, "", "", None, None, lines)
+        link = r":paper:`([^<]*) <\w+>`"
+        assert re.sub(link, r"\1", "\n".join(lines)) == wanted
+
+
+def test_links_lead_to_names_that_have_a_page(api_pages):
     pages = [*(ROOT / "book/src").glob("*.md"), *(ROOT / "book").glob("*.md")]
     text = "".join(page.read_text() for page in pages)
-    for room, name in set(re.findall(r"\(#(llpbook\.\w+)\.(\w+)[\w.]*\)", text)):
-        module = importlib.import_module(room)
-        own = [n for n, v in vars(module).items() if n[0] != "_" and v.__doc__]
-        frozen = getattr(module, "__all__", own)
-        shared = re.findall(r":shared: (.*)", read(f"book/api/{room[8:]}.md"))
-        documented = {*frozen, *unfrozen(room, " ".join(shared).split())}
-        assert name in documented, f"{room}.{name} has no documentation"
+    for room, name in set(re.findall(r"\(#llpbook\.(\w+)\.(\w+)[\w.]*\)", text)):
+        frozen, steps = api_pages.documented(room)
+        assert name in frozen + steps, f"{room}.{name} has no documentation"
 
 
 # --- README, and what no file may hold -----------------------------------------------------------------------
@@ -490,6 +530,7 @@ def test_links_of_the_printed_book_stay_inside():
         ("book/intro.html#a", "#a"),
         ("#document-book/intro", "#top"),
         ("genindex.html", f"{SITE}genindex.html"),
+        ("#llpbook.em.EMLR.fit", f"{SITE}book/api/em.html"),
         ("https://example.org", "https://example.org"),
     ):
         text = print_pdf.links_within(body.format(given), "book/intro.html")

@@ -32,7 +32,6 @@ FILES = {
     "module.py": "llpbook/{}.py",
     "test.py": "tests/test_{}.py",
     "chapter.md": "book/src/{}.md",
-    "api.md": "book/api/{}.md",
 }
 
 
@@ -68,7 +67,9 @@ def write_room(root, name, cls):
         "  - caption: Reference",
         f'      - file: book/{name}.ipynb\n        title: "{cls}"\n',
     )
-    insert(root / "book/api.md", "   baselines\n", f"   {name}\n")
+    api = root / "book/api.md"
+    insert(api, "   baselines.", f"   {name}.{cls}\n")
+    insert(api, "   baselines\n", f"   {name}\n")
     insert(
         root / "llpbook/__init__.py", '    "plotting": [', f'    "{name}": ["{cls}"],\n'
     )

@@ -33,6 +33,12 @@ def links_within(text, name):
     other = r'href="(?:\.\./)*((?:slides/\w+|[\w-]+index)\.html)"'
     text = re.sub(other, rf'href="{DOCUMENTATION}\1"', text)
     ends = {*re.findall(r'\sid="([^"]+)"', text)}
+    api = rf'href="{DOCUMENTATION}book/api/\2.html"'
+    text = re.sub(
+        r'href="#((?:document-book/api/|llpbook\.)(\w+)[^"]*)"',
+        lambda link: link[0] if link[1] in ends else link.expand(api),
+        text,
+    )
     lost = {*re.findall(r'href="#([^"]+)"', text)} - ends
     if lost:
         raise SystemExit(f"links inside the book that lead nowhere: {sorted(lost)}")
