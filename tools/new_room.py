@@ -68,7 +68,7 @@ def write_room(root, name, cls):
         f'      - file: book/{name}.ipynb\n        title: "{cls}"\n',
     )
     api = root / "book/api.md"
-    insert(api, "   baselines.", f"   {name}.{cls}\n")
+    insert(api, "   ~baselines.", f"   ~{name}.{cls}\n")
     insert(api, "   baselines\n", f"   {name}\n")
     insert(
         root / "llpbook/__init__.py", '    "plotting": [', f'    "{name}": ["{cls}"],\n'

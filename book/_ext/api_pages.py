@@ -241,10 +241,10 @@ def link_nearest(app, doctree, page):
 
     That is a method of the same class, or a name of the same room, then of any.
     """
-    if not page.startswith("book/api/"):
+    if not page.startswith("book/api"):
         return
     objects = app.env.domains["py"].objects
-    room, _, name = page.removeprefix("book/api/").partition("/")
+    room, _, name = page[len("book/api/") :].partition("/")
     name = name.removesuffix("-class")
     starts = f"llpbook.{room}.{name}.", f"llpbook.{room}.", "llpbook.", ""
     for node in list(doctree.findall(nodes.title_reference)):
@@ -268,8 +268,10 @@ def skip_field(app, what, name, obj, skip, options):
 def edit_source(app, page, template, context, doctree):
     """Let the button for edits lead to the module that holds the docstring."""
     if (short := page.removeprefix("book/api/")) in app.source_of:
-        path = inspect.getsourcefile(app.source_of[short])
-        path = Path(path).resolve().relative_to(Path(app.srcdir).resolve())
+        module = inspect.getmodule(app.source_of[short])
+        path = Path(inspect.getsourcefile(module))
+        depth = module.__name__.count(".") + 1 + (path.stem == "__init__")
+        path = Path("book" * (short == "studies"), *path.parts[-depth:])
         before, _, _ = context["edit_page_url_template"].partition("{{ file_name")
         context["edit_page_url_template"] = (
             f"{before}{path.as_posix()}{{# file_name #}}"
