@@ -35,21 +35,6 @@ FIRST = {
     "which method": "choosing",
     "XGBoost": "any_learner",
 }
-#: Titles and first paragraphs do not yet say what these look for.
-NOT_YET = {
-    "aggregate data",
-    "cross-validation",
-    "deep learning",
-    "election",
-    "hyperparameter",
-    "large data",
-    "multiclass",
-    "pandas",
-    "privacy",
-    "sample size",
-    "weak supervision",
-    "which method",
-}
 ASK = """<script>addEventListener("load", () => {
   const first = {};
   for (const query of QUERIES) {
@@ -76,7 +61,5 @@ def results(dom):
 
 
 @pytest.mark.parametrize("query", FIRST)
-def test_the_page_that_one_needs_comes_first(results, query, request):
-    if query in NOT_YET:
-        request.applymarker(pytest.mark.xfail(strict=True))
+def test_the_page_that_one_needs_comes_first(results, query):
     assert results[query][:1] == [f"book/{FIRST[query]}"], results[query]

@@ -166,9 +166,9 @@ def back_to_page(app, page, match):
     What a file of a folder such as ``llpbook/_linear`` holds is documented in several.
     """
     name, address = match.groups()
-    for full, entry in app.env.domains["py"].objects.items():
-        home = app.builder.get_relative_uri(page, entry.docname)
-        if full.endswith(f".{name}") and home == address:
+    own = app.env.domains["py"].objects.items()
+    for entry in [entry for full, entry in own if full.endswith(f".{name}")]:
+        if app.builder.get_relative_uri(page, entry.docname) == address:
             address += f"#{entry.node_id}"
             break
     return f'id="{name}">\n<a class="viewcode-back" href="{address}"'
@@ -246,9 +246,9 @@ SAID = re.compile(r'<meta property="og:(title|url|description)" content="([^"]*)
 def pages_in_words(app, pages):
     """The file `llms.txt`: each page's title, address and first sentence."""
     text = f"# {app.config.html_title}\n\n## Pages\n\n"
-    for _, page in sorted(pages.items()):
+    for path, page in sorted(pages.items()):
         said = dict(SAID.findall(page))
-        if len(said) == 3:
+        if len(said) == 3 and path.parts[-3] != "api":  # the page of a function
             line = f"- [{said['title']}]({said['url']}): {said['description']}\n"
             text += html.unescape(line)
     return text
