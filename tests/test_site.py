@@ -218,6 +218,11 @@ def test_each_name_has_a_page_that_says_who_uses_it(tmp_path, api_pages):
         assert listed == [n for names in api_pages.documented(room) for n in names]
         folder = [page.stem for page in pages if page.parent.name == room]
         assert sorted(n.removesuffix("-class") for n in folder) == sorted(listed)
+    for page in app.source_of:  # the button for edits leads to a file of the repository
+        context = {"edit_page_url_template": "edit/{{ file_name }}"}
+        api_pages.edit_source(app, f"book/api/{page}", "", context, None)
+        address = context["edit_page_url_template"].removesuffix("{# file_name #}")
+        assert (ROOT / address.removeprefix("edit/")).is_file(), page
     for name, words in (("MeanMap", "Used"), ("class_means", "Shown")):
         page = (tmp_path / f"book/api/mean_map/{name}.rst").read_text()
         assert f"**{words} in** :doc:`/book/code`.\n" in page
