@@ -206,6 +206,8 @@ def test_each_name_has_a_page_that_says_who_uses_it(tmp_path, api_pages):
         fence = "" if name == "words" else "```"
         text = f"{fence}{{code-cell}}\n{cell}\n{fence}\n"
         (tmp_path / f"book/src/{name}.md").write_text(text)
+    (tmp_path / "book/api/em").mkdir(parents=True)
+    (tmp_path / "book/api/em/gone.rst").touch()  # of an earlier build
     app = SimpleNamespace(srcdir=tmp_path)
     api_pages.write_pages(app)
     pages = {

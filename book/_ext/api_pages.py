@@ -180,6 +180,9 @@ def write_pages(app):
             page = f"{room}/{page_of(name, frozen + steps)}"
             files[page] = name_page(room, name, name in frozen, chapters)
             app.source_of[page] = getattr(getattr(llpbook, room), name)
+    for path in folder.glob("api/**/*.rst"):
+        if path.relative_to(folder / "api").with_suffix("").as_posix() not in files:
+            path.unlink()  # of a name that is gone
     for page, text in files.items():
         path = folder / f"api/{page}.rst"
         path.parent.mkdir(parents=True, exist_ok=True)
