@@ -133,7 +133,8 @@ installed:
 
 # What needs PyTorch, in an environment of its own: TORCH="--index-url URL torch" takes a build for CPUs.
 TORCH ?= torch
-OF_NETWORKS := tests/test_networks.py tests/test_contract.py tests/test_consistency.py tests/test_running.py tests/test_saved.py
+OF_NETWORKS := tests/test_networks.py tests/test_contract.py tests/test_consistency.py tests/test_running.py tests/test_saved.py \
+  tests/test_studies_networks.py
 networks:  ## tests of networks on bags, with PyTorch
 	$(PYTHON) -m venv .venv-torch
 	.venv-torch/bin/python -m pip install -q --disable-pip-version-check $(TORCH)

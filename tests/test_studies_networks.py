@@ -60,6 +60,23 @@ def test_gaps_are_means_over_data_sets():
     assert found["tasks"] == len(gaps)
 
 
+def test_the_costs_that_the_page_names():
+    """Seconds as typed on the page, of fits to up to 1,000 instances, and of images."""
+    nets, rows = load("networks"), load("benchmark")
+    mean = pd.concat([nets, rows]).groupby("method")["cpu_fit"].mean()
+    named = {
+        "proportion": 0.5,
+        "counts": 1.4,
+        "CountBoosting": 0.4,
+        "CountLogistic": 0.1,
+    }
+    for method, seconds in named.items():
+        assert mean[method] == pytest.approx(seconds, abs=0.1), method
+    images = load("networks_images").query("bag_size in ('16', '64')")
+    images = images[images["method"].isin(["proportion", "counts", "vat", "mixed"])]
+    assert 2.5 < images["cpu_fit"].min() < 3.5 < 10.5 < images["cpu_fit"].max() < 11.5
+
+
 @needs_torch
 @pytest.mark.slow
 def test_labels_reach_a_network_through_shares_alone(monkeypatch):
