@@ -134,10 +134,11 @@ def number_contents(pdf):
 
 
 def nearly_empty(pdf):
-    """The numbers of the pages with a few lines only, but for the title page."""
+    """The numbers of the pages with a few lines only and no picture."""
     shown = [page.get_contents().get_data() for page in pdf.pages]
     runs = [len(re.findall(rb"\bT[jJ]\b", data)) for data in shown]
-    return [n for n, n_runs in enumerate(runs, 1) if n_runs < EMPTY and n > 1]
+    few = (n for n, n_runs in enumerate(runs, 1) if n_runs < EMPTY)
+    return [n for n in few if not re.search(rb"\bDo\b", shown[n - 1])]
 
 
 def print_page(chromium, page, target):
