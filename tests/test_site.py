@@ -298,7 +298,7 @@ PRIVATE = re.compile(
         [
             r"(?<![\w.])/(?:work|root|home|Users)/(?!me/)[\w.-]+/",  # a path of somebody's machine (not of an example)
             r"\bipykernel_\d+|\bsite-packages/",  # where a cell ran
-            r"(?<!no-emit-)(?:index|registry)-url\b|find-links",
+            r"(?:index|registry)-url[ =]+https?:|find-links[ =]+(?:https?:|/)",
             r"(?:pypi|pythonhosted|npmjs|registry\.[a-z-]+)\.(?:org|com|io|net|example)",  # a package registry
         ]
     )
@@ -320,7 +320,7 @@ def test_no_paths_of_a_machine_and_no_registries():
             text = path.read_text(encoding="utf-8", errors="replace")
             found += [f"{parts}: {match[0]}" for match in PRIVATE.finditer(text)]
     assert not found
-    assert PRIVATE.search("see /home/you/book/x") and PRIVATE.search("--index-url x")
+    assert PRIVATE.search("see /home/you/book/x") and PRIVATE.search("--index-url https://x")
 
 
 # --- tools/check_site.py -------------------------------------------------------------------------------------

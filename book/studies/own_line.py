@@ -93,8 +93,8 @@ def own_table(method, name=None):
     caption = (
         f"{name or method}'s accuracy on new instances, and the difference to the majority class, to the ridge on bag "
         "means, to the likelihood of the counts and to logistic regression on all labels, ± standard error. Negative: "
-        f"{name or method} is less accurate. A row is 20 draws of the bags of one data set; of the benchmark, the mean "
-        "over data sets."
+        f"{name or method} is less accurate. A row is the mean over 20 draws of the bags of one data set; in the two "
+        "benchmark rows, the mean over data sets."
     )
     return Table(line, caption, columns | {"mean over": ("{}", "over")}, rows="bags")
 

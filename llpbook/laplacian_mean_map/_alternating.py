@@ -186,7 +186,7 @@ class AlternatingMeanMap(KernelClassifier):
     True
     """
 
-    assumes = (None, "the labels that a linear rule fits best, given the counts")
+    assumes = (None, "of all labelings with the counts, a line fits the true one best")
     cost = "some tens of logistic regressions, started warm"
     _several_classes = "one-vs-rest"
     _log_odds = True
