@@ -392,15 +392,17 @@ CODED = {
     "once": column_with(9999, [400]),
     "two codes": column_with([-666666666, -222222222], [3, 4]),
     "standardized": StandardScaler().fit_transform(column_with(-999, slice(0, 60))),
-    "many rows": column_with(-999, [17], 50_000),
-    "sparse": sp.csr_array(np.hstack([np.eye(500)[:, :3], column_with(-999, [5])])),
+    "many rows": column_with(-9999, [17], 50_000),
+    "sparse": sp.csr_array(np.hstack([np.eye(500)[:, :3], column_with(-999, [5, 9])])),
 }
 PLAIN = {
     "no code": column_with(60, [3]),
     "an outlier": column_with(200, [3]),
+    "a long tail": column_with(2000, [3]),
     "classes of a code": np.array([[0.0, 1, 999]] * 60).T.repeat(2, axis=1),
     "a dummy": np.eye(500)[:, :2],
     "constant": np.ones((500, 2)),
+    "two groups": np.append(np.linspace(0, 1, 30), np.linspace(20, 21, 40))[:, None],
     "incomes": np.exp(np.random.default_rng(0).normal(10, 1.2, size=(3000, 2))),
     "mostly zero": np.arange(600.0)[:, None] * (np.arange(600)[:, None] % 20 == 0),
     "few rows": column_with(-999, [3])[:9],
@@ -513,7 +515,7 @@ def test_soft_proportions_are_mean_probabilities():
     found = rows.predict_proportions(X[codes != 1], codes[codes != 1], 20, soft=True)
     assert np.isnan(found[1]).all() and np.isnan(found[len(p) :]).all()
     assert_allclose(found[0], rows.predict_proba(X[codes == 0]).mean(axis=0))
-    with pytest.raises(ValueError, match="BagMeanRegression has no predict_proba"):
+    with pytest.raises(ValueError, match="predict_proba, which BagMeanRegression has not"):
         BagMeanRegression().fit(X, bags, p).predict_proportions(X, bags, soft=True)
 
 

@@ -77,7 +77,7 @@ def test_counts_and_overview_add_up(found, monkeypatch):
     assert (table[list(papers.VERDICTS)].sum(axis=1) == table["cells"]).all()
     assert (table[["small", "explained", "open"]].sum(axis=1) == table["differs"]).all()
     part = papers.counts(found["yu2013"], "method").loc["MeanMap"]
-    assert part["draws"] == "4-10" and part["cells"] == 42
+    assert part["draws"] == "4–10" and part["cells"] == 42
     names, cells, *verdicts = papers.own_verdicts("yu2013", "MeanMap").cells
     assert names == ["2"] and cells == ["42"]
     assert [int(of) for (of,) in verdicts] == [part[v] for v in papers.VERDICTS]

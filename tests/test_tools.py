@@ -622,9 +622,13 @@ def test_a_slide_as_a_page():
 
 
 def test_figures_have_twice_the_pixels_of_their_size():
-    for alt, png, width in slides.figures(_book.Book()).values():
-        head = base64.b64decode(png[:32])  # of a PNG: the width is in bytes 16 to 19
-        assert int.from_bytes(head[16:20], "big") in (2 * width, 2 * width + 1), alt
+    for name, nb in _book.Book().notebooks.items():
+        for output in (o for cell in nb.cells for o in cell.get("outputs", [])):
+            if "image/png" in output.get("data", {}):
+                width = output.metadata["image/png"]["width"]
+                head = base64.b64decode(output.data["image/png"][:32])
+                pixels = int.from_bytes(head[16:20], "big")  # as PNG has it
+                assert pixels in (2 * width, 2 * width + 1), name
 
 
 # What a deck says was measured, and what a chapter prints.

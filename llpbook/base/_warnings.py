@@ -96,9 +96,11 @@ def warn_of_moments(estimator, means, stds):
         )
 
 
-#: Values so many ranges of all others away from them look like a code, if the others have `VALUES` different ones. They
-#: are sought in about `LOOKED_AT` rows and among the extremes; `MOST` columns with such values are then read whole.
-CODE_GAP, VALUES, LOOKED_AT, MOST = 10, 10, 2000, 20
+#: At most `CODES` different values, so many ranges of all others away from them, look like a code, if the others have
+#: `VALUES` different ones; what stands in one row only must be `ONCE_GAP` ranges away, since columns with a long tail
+#: have such values. They are sought in about `LOOKED_AT` rows and among the extremes; `MOST` columns with such values are
+#: then read whole.
+CODE_GAP, ONCE_GAP, CODES, VALUES, LOOKED_AT, MOST = 10, 50, 2, 10, 2000, 20
 #: Where there are many columns, about so many entries are sorted, in so many rows at least.
 ENTRIES, FEWEST = 2 * 10**6, 50
 #: Smaller ranges, in gaps, are rounding.
@@ -168,8 +170,11 @@ def _far_values_of_all(X):
     odd = {}
     for j in np.flatnonzero(far.any(axis=0)):
         k = min(np.flatnonzero(far[:, j]), key=lambda k: abs(k - len(gaps) / 2))
-        most = Z[k + 1 :, j] if low[k] else Z[: k + 1, j]
-        if len(np.unique(most)) >= VALUES:
+        below, above = np.unique(Z[: k + 1, j]), np.unique(Z[k + 1 :, j])
+        codes, others = (below, above) if low[k] else (above, below)
+        repeated = (k + 1 if low[k] else len(gaps) - k) > len(codes)
+        far_enough = repeated or gaps[k, j] > ONCE_GAP * rest[k, j]
+        if far_enough and len(codes) <= CODES and len(others) >= VALUES:
             odd[int(j)] = Z[0 if low[k] else -1, j], gaps[k, j] / rest[k, j]
     return odd
 
