@@ -515,7 +515,9 @@ def test_soft_proportions_are_mean_probabilities():
     found = rows.predict_proportions(X[codes != 1], codes[codes != 1], 20, soft=True)
     assert np.isnan(found[1]).all() and np.isnan(found[len(p) :]).all()
     assert_allclose(found[0], rows.predict_proba(X[codes == 0]).mean(axis=0))
-    with pytest.raises(ValueError, match="predict_proba, which BagMeanRegression has not"):
+    with pytest.raises(
+        ValueError, match="predict_proba, which BagMeanRegression has not"
+    ):
         BagMeanRegression().fit(X, bags, p).predict_proportions(X, bags, soft=True)
 
 

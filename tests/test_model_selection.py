@@ -573,7 +573,9 @@ def test_scorers_name_what_is_wrong():
     with pytest.raises(ValueError, match="soft must be None, True or False, got 'yes'"):
         proportion_scorer([0.5], soft="yes")
     X = np.zeros((2, 1))
-    with pytest.raises(ValueError, match=r"soft=True .* predict_proba, which Fixed has not"):
+    with pytest.raises(
+        ValueError, match=r"soft=True .* predict_proba, which Fixed has not"
+    ):
         proportion_scorer([0.5], soft=True)(Fixed([0.1, 0.9]), X, [0, 0])
 
 

@@ -320,7 +320,9 @@ def test_no_paths_of_a_machine_and_no_registries():
             text = path.read_text(encoding="utf-8", errors="replace")
             found += [f"{parts}: {match[0]}" for match in PRIVATE.finditer(text)]
     assert not found
-    assert PRIVATE.search("see /home/you/book/x") and PRIVATE.search("--index-url https://x")
+    assert PRIVATE.search("see /home/you/book/x") and PRIVATE.search(
+        "--index-url https://x"
+    )
 
 
 # --- tools/check_site.py -------------------------------------------------------------------------------------

@@ -98,8 +98,8 @@ def warn_of_moments(estimator, means, stds):
 
 #: At most `CODES` different values, so many ranges of all others away from them, look like a code, if the others have
 #: `VALUES` different ones; what stands in one row only must be `ONCE_GAP` ranges away, since columns with a long tail
-#: have such values. They are sought in about `LOOKED_AT` rows and among the extremes; `MOST` columns with such values are
-#: then read whole.
+#: have such values. They are sought in about `LOOKED_AT` rows and among the extremes; `MOST` columns with such
+#: values are then read whole.
 CODE_GAP, ONCE_GAP, CODES, VALUES, LOOKED_AT, MOST = 10, 50, 2, 10, 2000, 20
 #: Where there are many columns, about so many entries are sorted, in so many rows at least.
 ENTRIES, FEWEST = 2 * 10**6, 50
