@@ -20,7 +20,7 @@ FIRST = {
     "ecological inference": "ecological",
     "election": "ecological",
     "hyperparameter": "model_selection",
-    "install": "index",
+    "install": "intro",
     "InvCal": "invcal",
     "large data": "beyond_memory",
     "MeanMap": "mean_map",
