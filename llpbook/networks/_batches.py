@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .._input import repeated_rows
 from .._linear import BagCounts
 
 
@@ -41,7 +42,7 @@ def whole_bags(observed, bags):
     """
     S, sizes = observed.matrix, observed.sizes[bags]
     rows = np.concatenate([S.indices[S.indptr[k] : S.indptr[k + 1]] for k in bags])
-    codes = np.repeat(np.arange(len(bags)), sizes)
+    codes = repeated_rows(sizes)
     return rows, BagCounts(codes, sizes, observed.counts[bags], observed.errors[bags])
 
 
@@ -110,5 +111,6 @@ def mix_some(observed, bags, random):
     counts, errors = np.array(counts), np.array(errors)
     if shares.shape[1] == 2:
         counts, errors = counts[:, 1], errors[:, 1, 1]
-    codes = np.repeat(np.arange(len(bags)), sizes)
-    return np.concatenate(rows), BagCounts(codes, np.array(sizes), counts, errors)
+    sizes = np.array(sizes)
+    codes = repeated_rows(sizes)
+    return np.concatenate(rows), BagCounts(codes, sizes, counts, errors)
