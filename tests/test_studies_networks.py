@@ -72,7 +72,8 @@ def test_the_costs_that_the_page_names():
     }
     for method, seconds in named.items():
         assert mean[method] == pytest.approx(seconds, abs=0.1), method
-    images = load("networks_images").query("bag_size in ('16', '64')")
+    images = load("networks_images").query("dataset == 'digits' and seed == 0")
+    images = images[images["bag_size"].isin(["16", "64"])]
     images = images[images["method"].isin(["proportion", "counts", "vat", "mixed"])]
     assert 2.5 < images["cpu_fit"].min() < 3.5 < 10.5 < images["cpu_fit"].max() < 11.5
 
@@ -111,11 +112,33 @@ def test_the_bags_of_others_are_beside_their_published_results():
 
 def test_draws_of_natural_bags_are_those_that_all_networks_have():
     table, rows = study.natural_bags(), load("networks_natural")
+    whole = rows.groupby(["how", "seed"])["method"].nunique() == len(study.METHODS) + 1
+    assert set(table.index) == set(whole[whole].index)
     how = "german by purpose"
-    seeds = range(table.attrs["draws"][how])
-    same = rows[(rows["how"] == how) & rows["seed"].isin(seeds)]
-    mean = same[same["method"] == "vat"]["accuracy"].mean()
-    assert table.loc["network, vat", how] == pytest.approx(100 * mean)
-    rivals = load("natural").query("how == @how and method == 'CountLogistic'")
-    mean = rivals[rivals["seed"].isin(seeds)]["accuracy"].mean()
-    assert table.loc["CountLogistic", how] == pytest.approx(100 * mean)
+    for name, found, method in (
+        ("network, vat", rows, "vat"),
+        ("CountLogistic", load("natural"), "CountLogistic"),
+    ):
+        same = found[(found["how"] == how) & (found["method"] == method)]
+        wanted = 100 * same.set_index("seed")["accuracy"]
+        assert_array_equal(table.loc[how, name], wanted[table.loc[how].index])
+
+
+def test_errors_over_draws_count_the_images_that_draws_share():
+    scores = study.pictures()
+    n_draws = scores.loc["digits", "16"]["counts"].count()
+    found = study.over_draws(scores, "proportion").loc[("digits", "16", "counts")]
+    gaps = scores.loc["digits", "16"].eval("counts - proportion")
+    assert n_draws > 1 and found["n_seed"] == n_draws
+    assert found["difference"] == pytest.approx(gaps.mean())
+    error = gaps.std() * np.sqrt(1 / n_draws + 517 / 1280)
+    assert found["error"] == pytest.approx(error)
+    level = study.over_draws(scores).loc[("digits", "16", "counts"), "difference"]
+    assert level == pytest.approx(scores.loc["digits", "16"]["counts"].mean())
+
+
+def test_shrunk_images_keep_their_brightness_and_their_places():
+    X = np.arange(28 * 28, dtype=float).reshape(1, 28, 28)
+    small = study.shrunk(X)
+    assert small.shape == (1, 14 * 14) and small.mean() == pytest.approx(X.mean())
+    assert small[0, 0] == X[0, :2, :2].mean() and small[0, 1] == X[0, :2, 2:4].mean()

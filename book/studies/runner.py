@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import version
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 
@@ -29,6 +30,8 @@ from joblib import Parallel, delayed
 
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("numpy", "scipy", "scikit-learn", "llpbook")
+# Of networks: its versions round differently.
+PACKAGES += ("torch",) if find_spec("torch") else ()
 
 
 @dataclass(frozen=True)
