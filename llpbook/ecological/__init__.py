@@ -3,7 +3,7 @@ r"""Rates in groups from bags as they were published, and how far they may be wr
 In place :math:`k` let :math:`y_k` be the share of a class, :math:`q_k` the share of a group, and :math:`D_k` the rate
 in the group less the rate in the rest. The rate in the group is
 
-.. math:: r_{kG} = y_k + (1 - q_k) D_k .
+.. math:: R_{kG} = y_k + (1 - q_k) D_k .
 
 The share is published; the difference within the place is not. `check_margins` says where the two tables of a
 publication do not agree, and hands on tables that do. `ecological_rates` takes two tables of counts and the
