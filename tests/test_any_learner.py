@@ -150,6 +150,16 @@ def test_an_objective_can_be_stored(loss):
     assert_array_equal(again(bags, X[:, 0]), plain(bags, X[:, 0]))
 
 
+@pytest.mark.parametrize("wrong", [0.5, -1, 100])
+def test_wrong_bags_of_a_booster_are_named_as_the_argument_of_its_fit(wrong):
+    X, _, bags, p = problem()
+    with pytest.raises(ValueError, match=r"^bags .* second argument of its fit"):
+        ProportionLoss().objective(p)(np.where(bags == 0, wrong, bags), X[:, 0])
+    with pytest.raises(ValueError, match="scores") as said:
+        ProportionLoss().objective(p)(bags, np.full(len(X), np.nan))
+    assert "fit" not in str(said.value)
+
+
 # --- XGBoost and LightGBM --------------------------------------------------------------------------------------
 
 

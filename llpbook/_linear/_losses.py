@@ -295,7 +295,14 @@ class BagLoss(ABC):
 
 def _derivatives(loss, proportions, counts, bags, scores):
     """Gradient and curvature of a loss, with arguments in the order of other libraries."""
-    return loss(scores, bags, proportions, counts=counts)[1:]
+    try:
+        return loss(scores, bags, proportions, counts=counts)[1:]
+    except ValueError as error:
+        if not str(error).startswith("bags "):
+            raise
+        raise ValueError(
+            f"{error}. A booster gets bags in place of labels, as the second argument of its fit: fit(X, bags)"
+        ) from error
 
 
 @dataclass(frozen=True)
