@@ -23,8 +23,8 @@ SHOWN = 8
 #: What does not agree, in the order of a print; and what a rule does with places whose two sums differ.
 TOTALS, MORE, FEWER = (
     "row of totals",
-    "more votes than people",
-    "fewer votes than people",
+    "classes sum to more than groups",
+    "classes sum to less than groups",
 )
 PROBLEMS = [
     TOTALS,
@@ -32,20 +32,20 @@ PROBLEMS = [
     "several different rows in classes",
     "only in groups",
     "only in classes",
-    "no people and no votes",
-    "no votes: has it reported?",
-    "votes without people",
+    "nobody in either table",
+    "nobody in classes: has it reported?",
+    "nobody in groups",
     MORE,
     FEWER,
 ]
 LEFT_OUT = "left out"
 ROUNDED_SUMS = "rule='scale', which mends what rounding leaves"
-SCALED = "groups scaled to the votes, as if each group had voted as often"
+SCALED = "groups scaled to the sum of the classes, all by one factor"
 SAME_PLACES = "Are the places the index of both tables, written in the same way (01 or 1, text or numbers)?"
 RULES = {
     "drop": {MORE: LEFT_OUT, FEWER: LEFT_OUT},
     "scale": {MORE: SCALED, FEWER: SCALED},
-    "rest": {MORE: LEFT_OUT, FEWER: "people without a vote are the class 'rest'"},
+    "rest": {MORE: LEFT_OUT, FEWER: "people without a class are the class 'rest'"},
 }
 
 
@@ -65,8 +65,8 @@ class CheckedMargins(Printed):
         Counts of the places that are kept. A row sums to the same number as that of ``classes``.
     classes : DataFrame, shape (n_places, n_classes)
     problems : DataFrame
-        A row per place that did not agree, by problem, largest difference first: ``problem``, ``people`` and
-        ``votes`` (the sums as published), ``difference`` (votes less people), and ``action``.
+        A row per place that did not agree, by problem, largest difference first: ``problem``, ``groups`` and
+        ``classes`` (their sums as published), ``difference`` (classes minus groups), and ``action``.
     notes : list of str
         Columns that were left out, and missing numbers that were read as 0.
 
@@ -97,7 +97,7 @@ class CheckedMargins(Printed):
             ["problem", "action"], sort=False
         ):
             lines.append(f"{problem}: {len(rows)} ({action})")
-            shown = rows[["people", "votes", "difference"]].head(SHOWN)
+            shown = rows[["groups", "classes", "difference"]].head(SHOWN)
             lines += ["  " + line for line in shown.to_string().splitlines()]
             lines += [f"  … and {len(rows) - SHOWN} more"] * (len(rows) > SHOWN)
         lines = lines or ["the two tables agree in all places"]
@@ -118,11 +118,12 @@ def check_margins(
     groups : DataFrame, shape (n_places, n_groups)
         People of each group, with the places as index.
     classes : DataFrame, shape (n_places, n_classes)
-        Votes for each class, with the same index in any order.
+        People of each class, such as votes for each party, with the same index in any order.
     rule : {"drop", "scale", "rest"}, default "drop"
-        What is done with a place whose people and votes sum to different numbers. "drop" leaves it out. "scale" scales
-        its groups to the sum of its votes, which is right if each group voted as often. "rest" makes the people
-        without a vote a class of their own, and leaves out places with more votes than people.
+        What is done with a place whose groups and classes sum to different numbers. "drop" leaves it out. "scale"
+        scales its groups to the sum of its classes, which is right if the same part of each group has no class, as
+        where each group voted as often. "rest" makes the people without a class a class of their own, and leaves out
+        places whose classes sum to more than their groups.
 
     Returns
     -------
@@ -137,9 +138,9 @@ def check_margins(
     Notes
     -----
     Left out under each rule: rows of totals (which equal the sum of all other rows or of the rows beside them, or are
-    named so); places that stand in one table only, or several times with different numbers; and places without people
-    or without votes, which may not have reported. A column that is the sum of the other columns is no group and no
-    class. A missing number in a row that has others is read as 0, as after ``unstack``.
+    named so); places that stand in one table only, or several times with different numbers; and places with nobody in
+    the groups or in the classes, which may not have reported. A column that is the sum of the other columns is no
+    group and no class. A missing number in a row that has others is read as 0, as after ``unstack``.
 
     Examples
     --------
@@ -148,11 +149,11 @@ def check_margins(
     >>> classes = pd.DataFrame({"no": [50, 35, 85], "yes": [50, 65, 115]}, index=["a", "b", "Total"])
     >>> print(check_margins(groups, classes, rule="scale"))
     row of totals: 1 (left out)
-             people  votes  difference
-      Total     220    200         -20
-    fewer votes than people: 1 (groups scaled to the votes, as if each group had voted as often)
-         people  votes  difference
-      b     120    100         -20
+             groups  classes  difference
+      Total     220      200         -20
+    classes sum to less than groups: 1 (groups scaled to the sum of the classes, all by one factor)
+         groups  classes  difference
+      b     120      100         -20
     kept: 2 places, 2 groups, 2 classes, 200 people
     """
     if rule not in RULES:
@@ -172,7 +173,7 @@ def check_margins(
     off = judged != ""
     problems.append(table_of_problems(G[off], V[off], judged[off], action[off]))
     kept = ~off | (action != LEFT_OUT)
-    too_many = votes_too_many(G, V, judged)
+    too_many = classes_too_many(G, V, judged)
     if not kept.any():
         others = " and ".join(repr(other) for other in RULES if other != rule)
         raise ValueError(
@@ -184,13 +185,13 @@ def check_margins(
         without_nobody(t, n, notes)
         for t, n in ((G[kept], "groups"), (V[kept], "classes"))
     )
-    people, ballots = G.sum(axis=1), V.sum(axis=1)
-    if rule == "rest" and (people > ballots).any():
+    members, labeled = G.sum(axis=1), V.sum(axis=1)
+    if rule == "rest" and (members > labeled).any():
         if "rest" in V.columns:
             raise ValueError("classes has a class 'rest' already: rename it")
-        V = V.assign(rest=people - ballots)
+        V = V.assign(rest=members - labeled)
     elif rule == "scale":
-        scaled = whole_counts(G.to_numpy(float), ballots.to_numpy())
+        scaled = whole_counts(G.to_numpy(float), labeled.to_numpy())
         G = pd.DataFrame(scaled, G.index, G.columns)
     return margins_of(G, V, pd.concat(problems), notes)
 
@@ -347,45 +348,46 @@ def without_nobody(table, name, notes):
 
 def problems_of_places(G, V):
     """Name the first problem of each place, "" for none."""
-    people, ballots = G.sum(axis=1), V.sum(axis=1)
+    members, labeled = G.sum(axis=1), V.sum(axis=1)
     totals = np.zeros(len(G), bool)
     totals[list(sums_of_rows(np.column_stack([G, V.iloc[:, :-1]])))] = True
     kinds = {
         TOTALS: totals | named_totals(G.index),
-        "no people and no votes": (people == 0) & (ballots == 0),
-        "no votes: has it reported?": ballots == 0,
-        "votes without people": people == 0,
-        MORE: ballots > people,
-        FEWER: ballots < people,
+        "nobody in either table": (members == 0) & (labeled == 0),
+        "nobody in classes: has it reported?": labeled == 0,
+        "nobody in groups": members == 0,
+        MORE: labeled > members,
+        FEWER: labeled < members,
     }
     return pd.Series(np.select(list(kinds.values()), list(kinds), ""), G.index)
 
 
-def votes_too_many(G, V, judged):
-    """Ask for the reason where most places have more votes than people; "" elsewhere."""
+def classes_too_many(G, V, judged):
+    """Ask for the reason where the classes of most places sum to more than the groups; "" elsewhere."""
     more = judged == MORE
     if more.sum() <= len(more) / 2:
         return ""
     ratio = np.median(V[more].sum(axis=1) / G[more].sum(axis=1))
     return (
-        f"{more.sum()} of {len(more)} places have more votes than people, typically {ratio:.2f} votes per person. Does "
-        "a vote stand in several rows, such as offices, ways of voting or a total, or is a group missing? Correct this "
-        "first: rule='scale' would hide it"
+        f"in {more.sum()} of {len(more)} places the classes sum to more than the groups, typically to {ratio:.2f} "
+        "times as much. Does classes count a person in several rows, such as offices, ways of voting or a total, or is "
+        "a group missing? Correct this first: rule='scale' would hide it"
     )
 
 
 def table_of_problems(G, V, problem, action):
     """Rows for `CheckedMargins.problems`."""
-    people, ballots = G.sum(axis=1), V.sum(axis=1)
-    table = pd.DataFrame({"problem": problem, "people": people, "votes": ballots})
-    table["difference"] = ballots - people
+    sums = {"groups": G.sum(axis=1), "classes": V.sum(axis=1)}
+    table = pd.DataFrame({"problem": problem, **sums})
+    table["difference"] = table["classes"] - table["groups"]
     return table.assign(action=action).astype({c: "Int64" for c in table.columns[1:4]})
 
 
 def rows_of_problems(sums, name, problem):
     """Rows for places of which one table says nothing that can be used."""
-    table = pd.DataFrame({"people": pd.NA, "votes": pd.NA}, sums.index, dtype="Int64")
-    table["people" if name == "groups" else "votes"] = sums.astype("Int64")
+    empty = {"groups": pd.NA, "classes": pd.NA}
+    table = pd.DataFrame(empty, sums.index, dtype="Int64")
+    table[name] = sums.astype("Int64")
     table = table.assign(difference=pd.array([pd.NA] * len(table), dtype="Int64"))
     table.insert(0, "problem", problem)
     return table.assign(action=LEFT_OUT)
@@ -393,7 +395,7 @@ def rows_of_problems(sums, name, problem):
 
 def margins_of(G, V, problems, notes):
     """The `CheckedMargins` of two tables that agree, with the cells of the groups."""
-    size = problems["difference"].fillna(problems[["people", "votes"]].max(axis=1))
+    size = problems["difference"].fillna(problems[["groups", "classes"]].max(axis=1))
     kind = pd.Categorical(problems["problem"], PROBLEMS).codes
     order = np.lexsort([-size.abs().to_numpy(float), kind])
     group = np.tile(G.columns, len(G))
