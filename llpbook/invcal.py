@@ -243,7 +243,7 @@ class InvCal(KernelClassifier):
     True
     """
 
-    assumes = (None, "the mean of a bag scores the log-odds of its share")
+    assumes = (None, "the log-odds of a share are linear in the mean of the bag")
     cost = "a support vector regression on the means of the bags"
     _several_classes, _cure = "one-vs-rest", "a larger C_p"
     _log_odds = _free_intercept = _uses_frequencies = True

@@ -105,9 +105,9 @@ class BagLogistic(LinearBagModel):
 
     assumes = (
         ("Y_B|X", "X_B|Y"),
-        "one P(y | x), or one P(x | y), holds in all bags; log-odds linear in x; "
-        "loss='proportion' and 'squares' need the first or one P(x), 'forward' the "
-        "second, 'easy' one P(x)",
+        "one P(y | x), or one P(x | y), holds in all bags; log-odds linear in x. By "
+        "loss: 'proportion' and 'squares' need one P(y | x) or one P(x), 'forward' "
+        "needs one P(x | y), 'easy' needs one P(x)",
     )
     cost = "a few logistic regressions: a fifth of a second for 100,000"
     _parameter_constraints = {
@@ -197,8 +197,9 @@ class BagBoosting(BoostedBagModel):
 
     assumes = (
         ("Y_B|X", "X_B|Y"),
-        "one P(y | x), or one P(x | y), holds in all bags; loss='proportion' and "
-        "'squares' need the first or one P(x), 'forward' the second, 'easy' one P(x)",
+        "one P(y | x), or one P(x | y), holds in all bags. By loss: 'proportion' and "
+        "'squares' need one P(y | x) or one P(x), 'forward' needs one P(x | y), 'easy' "
+        "needs one P(x)",
     )
     cost = "boosted trees: a second or two for 100,000"
     _parameter_constraints = {

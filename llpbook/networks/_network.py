@@ -106,8 +106,9 @@ class BagNetwork(BagLossClassifier):
 
     assumes = (
         ("Y_B|X", "X_B|Y"),
-        "one P(y | x), or one P(x | y), holds in all bags; loss='proportion' and "
-        "'squares' need the first or one P(x), 'forward' the second, 'easy' one P(x)",
+        "one P(y | x), or one P(x | y), holds in all bags. By loss: 'proportion' and "
+        "'squares' need one P(y | x) or one P(x), 'forward' needs one P(x | y), 'easy' "
+        "needs one P(x)",
     )
     cost = "a network: seconds for 10,000 instances"
     _needs = "torch"
