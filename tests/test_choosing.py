@@ -527,7 +527,7 @@ LABELED = choosing.count_right(np.array([0, 1, 1, 1]), np.array([0, 1, 1, 0]), 0
         (
             {},
             "Fit CountBoosting.|Seen: 1000 instances, 10 features, 20 bags worth 5 labels; 70% in the largest of 2 "
-            "classes.|Two methods agree on 90%. Gain in nats: held-out parts 3.0 with a line, 20.0 with trees; whole "
+            "classes.|A line and EM agree on 90%. Gain in nats: held-out parts 3.0 with a line, 20.0 with trees; whole "
             "bags 1.0.|yes 1. Does the fit|yes 2. Do two methods|yes 3. Do held-out|Parameters: LLPGridSearchCV|Record"
             ": given 41 times to tasks that the rule was not made on, 29 times to bags of one data set; the fit was "
             "then worse than the largest class 0 times.",
@@ -552,7 +552,7 @@ LABELED = choosing.count_right(np.array([0, 1, 1, 1]), np.array([0, 1, 1, 0]), 0
             {"agreement": np.nan, "line": np.nan, "whole": np.nan},
             "Do not fit: predict the largest class, well.|What would help|parts not known with a line, 20.0 with "
             "trees; whole bags not known.|no 2. Do two|no Are the bags|given 37 times|, 33 times|class 9 times",
-            "Two methods agree|Parameters|Check",
+            "A line and EM agree|Parameters|Check",
         ),
         ({"other": np.nan}, "Nothing was fitted: the time was too short", "Gain in nats"),
         (

@@ -317,7 +317,9 @@ def _measured(advice):
         return f"No method can be fitted to these bags: {advice.refusal}"
     if np.isnan(s.other):
         return "Nothing was fitted: the time was too short."
-    agree = "" if np.isnan(s.agreement) else f"Two methods agree on {s.agreement:.0%}. "
+    agree = (
+        "" if np.isnan(s.agreement) else f"A line and EM agree on {s.agreement:.0%}. "
+    )
     # rounded down: a gain that is too small must not be printed as enough
     line, trees, whole = (
         "not known" if np.isnan(v) else f"{np.floor(10 * v) / 10:.1f}"

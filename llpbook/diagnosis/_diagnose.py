@@ -81,7 +81,8 @@ def tests_without_labels(problem, alpha, n_permutations, rng):
     X, bags, matrix, exact = problem.X, problem.bags, problem.proportions, problem.exact
     seen, cells = views(X, random_state=rng), cell_codes(bags)
     counts = whole_counts(matrix, np.bincount(bags, minlength=len(matrix)))
-    table = TestResult(np.nan, np.nan, note="the shares may carry error of any size")
+    note = "the shares may carry error of any size; exact=True takes them for counts"
+    table = TestResult(np.nan, np.nan, note=note)
     if exact:
         table = table_test(counts, max(1999, n_permutations), alpha, rng)
     moving = permutation_test(seen, cells, None, n_permutations, alpha, rng, "one bag")
