@@ -72,7 +72,11 @@ def test_links_of_estimators_and_messages_lead_to_pages_of_the_site():
 
 def test_every_file_names_the_same_version():
     citation = yaml.safe_load(read("CITATION.cff"))
-    assert citation["version"] == PYPROJECT["project"]["version"] == llpbook.__version__
+    assert PYPROJECT["project"]["version"] == llpbook.__version__ == _book.VERSION
+    dev = "" if _book.IS_RELEASED else ".dev"
+    assert citation["version"] == _book.VERSION + dev
+    assert ("date-released" in citation) == _book.IS_RELEASED
+    assert citation.get("license") == PYPROJECT["project"]["license"]
     assert citation["authors"] == PYPROJECT["project"]["authors"]
 
 
@@ -260,6 +264,15 @@ def test_links_lead_to_names_that_have_a_page(api_pages):
 # --- README, and what no file may hold -----------------------------------------------------------------------
 
 
+#: Texts of the site; and links that are names of pages: in the first column of a table, and before and after a chapter.
+TEXTS = {p.stem: p.relative_to(ROOT) for p in sorted((ROOT / "book").glob("*.md"))}
+TEXTS |= {p.stem: p.relative_to(ROOT) for p in sorted((ROOT / "book/src").glob("*.md"))}
+NAMED = re.compile(
+    r"(?:^\| |\*\*(?:Next:|Skip to|You need)\*\* )\[([A-Z][^]`]*)\]\((\w+)\.(?:ipynb|md)\)",
+    re.MULTILINE,
+)
+
+
 def test_readme_example_runs(capsys):
     code = re.findall(r"```python\n(.*?)```", read("README.md"), re.S)
     assert code
@@ -285,6 +298,22 @@ def test_readme_names_things_that_exist():
     for start in (f"{HOME}/blob/main/", f"{raw}/main/"):
         files = [link.removeprefix(start) for link in links if link.startswith(start)]
         assert files and all((ROOT / name).is_file() for name in files)
+
+
+def test_a_page_has_one_name_in_the_sidebar_above_its_text_and_in_links():
+    toc = dict(re.findall(r'file: book/(\w+).*\n\s*title: "(.*)"', read("_toc.yml")))
+    texts = {name: read(path) for name, path in TEXTS.items()}
+    titles = {name: re.search("^# (.*)", t, re.M)[1] for name, t in texts.items()}
+    named = [*toc.items()]
+    named += [(to, words) for t in texts.values() for words, to in NAMED.findall(t)]
+    assert len(toc) > 50 and len(named) > 150
+
+    def is_named(title, words):
+        plain = (x.lower().removeprefix("the ") for x in (title, words))
+        return str.startswith(*plain)
+
+    other = [(to, words) for to, words in named if not is_named(titles[to], words)]
+    assert not other
 
 
 def test_the_page_on_teaching_says_what_every_chapter_needs():
@@ -390,6 +419,8 @@ Holds by {eq}`eq-ape` and {eq}`eq-mean`, [(a)](#eq-ape), [one](#eq-ape); see `SV
 
 Prove {prf:ref}`thm-ape`.
 :::
+
+{{ bibtex }}
 """
 
 
@@ -411,7 +442,8 @@ def build(folder, *chapters):
         (folder / f"{name}.md").write_text(texts[name], encoding="utf-8")
     settings = {
         "extensions": EXTENSIONS,
-        "myst_enable_extensions": ["colon_fence", "dollarmath"],
+        "myst_enable_extensions": ["colon_fence", "dollarmath", "substitution"],
+        "copyright": "2030",
         "html_baseurl": "https://book.example/",
         "bibtex_bibfiles": [],
         "intersphinx_mapping": {
@@ -439,7 +471,11 @@ def test_a_new_chapter_moves_no_number(tmp_path, monkeypatch):
     assert '<span class="xref myst eq">one</span></a>' in pages["ape"]  # words stay
     assert pages["ape"].count("https://sklearn.example/") == 1  # the first SVC only
     address = "https://book.example/ape.html"
-    assert f"version {llpbook.__version__}. {address}</p>" in pages["ape"]
+    said = yaml.safe_load(read("CITATION.cff"))
+    year = str(said.get("date-released", 2030))[:4]
+    entries = re.sub("<.*?>", "", pages["ape"])
+    assert re.search(rf" \({year}\): .* version {said['version']}.*{address}", entries)
+    assert f"year    = {{{year}}},\n  version = {{{said['version']}}}," in entries
     assert f"url       = {{{address}}}" in pages["ape"]
 
 

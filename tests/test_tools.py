@@ -319,7 +319,7 @@ def test_concordance(tiny):
     block = text[text.index("<!-- conc") : text.index("<!-- /conc")]
     assert [line for line in block.splitlines() if line.startswith("| [(")] == ROWS
     page = _book.read(tiny.root / "book/concordance.md")
-    assert page.startswith("(concordance)=\n# Concordance\n")
+    assert page.startswith("(concordance)=\n# Concordance: ")
     head = "| Equation | Function | Test |\n| --- | --- | --- |"
     end = "\n".join(["## [A toy for Bayes](toy.ipynb)\n", head, *ROWS]) + "\n"
     assert page.endswith(end)
@@ -563,17 +563,21 @@ THEME = """<div id="jb-print-docs-body" class="onlyprint"><nav>
 <li class="toctree-l1 nav-item"><a class="nav-link" href="#document-book/toy">1. <em>Toy</em></a><ul>
 <li class="toctree-l2 nav-item"><a class="nav-link" href="#document-book/part">A part</a></li></ul></li></ul>
 </nav></div><div id="searchbox"></div><article><section id="first">
+<h1>Door<a></a></h1>
 <a href="../slides/session_1.html">s</a> <a href="genindex.html">i</a> <a href="book/index.html#first">f</a>
-<span id="document-book/toy"></span></section></article>"""
+<span id="document-book/toy"></span><h3>A <i>b</i><a class="headerlink" href="#first"></a></h3>
+<h3><a href="x">c</a><a class="headerlink" href="#first"></a></h3></section></article>"""
 
 
 def test_the_first_pages_of_the_print():
-    """Title page and contents, chapters only, take the place of the theme's list."""
+    """Title page and contents take the place of the theme's list."""
     text = print_pdf.with_front_matter(THEME, "0.1.0 & state")
     assert "Version 0.1.0 &amp; state" in text and "CC BY 4.0" in text
     assert print_pdf.AUTHORS in text and "A part" not in text
-    lines = '<h3>Core</h3>\n<a href="#document-book/toy">1. <em>Toy</em></a>\n</div>'
-    assert lines in text and text.endswith("</section></article>")
+    lines = '<a href="#first">Door</a>\n<h3>Core</h3>\n'
+    lines += '<a href="#document-book/toy">1. <em>Toy</em></a>\n'
+    assert f'{lines}<a class="section" href="#heading-1">A <i>b</i></a>\n</div>' in text
+    assert text.endswith("</section></article>")
     printed = print_pdf.links_within(text, "book/index.html")
     links = re.findall(r'<a href="([^"]*)">[sif]<', printed)
     site = print_pdf.DOCUMENTATION

@@ -4,6 +4,7 @@ tools/print_pdf.py chromium     # after jupyter-book build . --builder singlehtm
 """
 
 import html
+import itertools
 import re
 import subprocess
 import sys
@@ -64,18 +65,44 @@ Data sets keep the licenses of their sources.</p>
 
 
 ENTRY = re.compile(
-    r'caption-text">(?P<part>[^<]*)<|toctree-l1\b[^>]*><a [^>]*href="(?P<to>#[^"]*)">(?P<words>.*?)</a>'
+    r'caption-text">(?P<part>[^<]*)<|toctree-l1\b[^>]*><a [^>]*href="#(?P<to>[^"]*)">(?P<words>.*?)</a>'
 )
+# Of a section of a chapter, but for those that only link to another.
+HEADING = re.compile(r'<h3>((?:(?!</?a).)*)(?=<a class="headerlink")')
+NAMED = re.compile(r'<h3 id="(heading-\d+)">(.*?)<a class="headerlink"')
 
 
-def contents(nav):
-    """The parts and chapters of the theme's list of pages, with room for the numbers of pages."""
-    lines = [
-        f"<h3>{m['part']}</h3>"
-        if m["part"]
-        else f'<a href="{m["to"]}">{m["words"]}</a>'
-        for m in ENTRY.finditer(nav)
-    ]
+def with_names(body):
+    """The text with names of its sections: their own, such as "exercises", several chapters share."""
+    n = itertools.count(1)
+    return HEADING.sub(lambda words: f'<h3 id="heading-{next(n)}">{words[1]}', body)
+
+
+def sections(body, chapters):
+    """``{chapter: links to its sections}``, in the order of the book."""
+    goals = "|".join(map(re.escape, chapters))
+    parts = re.split(f'<span id="({goals})"></span>', body)
+    return {
+        chapter: [
+            f'<a class="section" href="#{to}">{words}</a>'
+            for to, words in NAMED.findall(text)
+        ]
+        for chapter, text in zip(parts[1::2], parts[2::2], strict=True)
+    }
+
+
+def contents(nav, body):
+    """The parts of the theme's list of pages, the chapters and their sections, with room for the numbers of pages."""
+    first, words = re.search(
+        r'<section [^>]*?id="([^"]+)">\s*<h1>([^<]*)', body
+    ).groups()
+    within = sections(body, [m["to"] for m in ENTRY.finditer(nav) if m["to"]])
+    lines = [f'<a href="#{first}">{words}</a>']
+    for m in ENTRY.finditer(nav):
+        if m["part"]:
+            lines += [f"<h3>{m['part']}</h3>"]
+        else:
+            lines += [f'<a href="#{m["to"]}">{m["words"]}</a>', *within[m["to"]]]
     return '<div id="contents">\n<h2>Contents</h2>\n' + "\n".join(lines) + "\n</div>"
 
 
@@ -84,8 +111,9 @@ def with_front_matter(text, state):
     begin = text.index('<div id="jb-print-docs-body"')
     end = text.index("</nav>", begin)
     after = text.index('<div id="searchbox">', end)
-    front = title_page(state) + contents(text[begin:end])
-    return f'{text[:begin]}<div class="onlyprint">{front}</div>{text[after:]}'
+    body = with_names(text[after:])
+    front = title_page(state) + contents(text[begin:end], body)
+    return f'{text[:begin]}<div class="onlyprint">{front}</div>{body}'
 
 
 def state_of_files():
@@ -94,13 +122,13 @@ def state_of_files():
         return _book.CHANGES_OF
     day = ["git", "log", "-1", "--format=%cs"]
     day = subprocess.check_output(day, cwd=ROOT, text=True).strip()
-    return f"{_book.VERSION}, not yet released (state of {day})"
+    return f"{_book.VERSION}.dev, not yet released (state of {day})"
 
 
 def entries(page):
     """``(name of its goal, right end, middle of its height)`` of each link of a page of contents."""
     for link in (note.get_object() for note in page.get("/Annots", ())):
-        if str(link.get("/Dest", "")).startswith("/document-"):
+        if "/Dest" in link:
             _, bottom, right, top = map(float, link["/Rect"])
             yield link["/Dest"], right, (bottom + top) / 2
 
@@ -114,11 +142,8 @@ def number_contents(pdf):
     face = DictionaryObject({NameObject(k): NameObject(v) for k, v in face.items()})
     fonts = DictionaryObject({NameObject("/F"): face})
     goals = pdf.named_destinations
-    for page in pdf.pages[
-        1:3
-    ]:  # behind the title page; the second is the last of a long list
-        if "Contents" not in page.extract_text():
-            break
+    first = next(entries(pdf.pages[1]))[0]  # the page behind the contents
+    for page in pdf.pages[1 : pdf.get_destination_page_number(goals[first])]:
         lines = []
         for name, right, middle in entries(page):
             number = str(pdf.get_destination_page_number(goals[name]) + 1)

@@ -133,7 +133,7 @@ def table(*head, rows, rule="---"):
 def concordance_page(chapters):
     """The back matter page: one table a chapter."""
     text = (
-        "(concordance)=\n# Concordance\n\n"
+        "(concordance)=\n# Concordance: equation, function, test\n\n"
         "Every equation that the package implements, with the function that computes it and the test that holds it to "
         "account.\n"
     )

@@ -11,10 +11,13 @@ import sys
 import textwrap
 from pathlib import Path
 
-import llpbook
+import yaml
 from docutils import nodes
 
-
+ROOT = Path(__file__).parents[2]
+CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+#: Whether an older version than that of these files is released.
+OLDER = re.search(r"^## \d", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
 #: The tag of a release, where its pages are built; see `make site`.
 TAG = os.environ.get("LLPBOOK_TAG", "")
 BINDER = "https://mybinder.org/v2/gh/llpbook/llpbook/"
@@ -139,7 +142,7 @@ def describe(app, page, template, context, doctree):
 
 def finish_page(app, page, template, context, doctree):
     """Mend what the theme leaves unfit, and add how to cite the page."""
-    context["released"] = bool(TAG)
+    context |= {"released": bool(TAG), "older": OLDER}
     context["sites"] = app.config.html_baseurl.removesuffix("stable/")
     # the words on a fold are its name
     body = context.get("body", "").replace(' aria-label="Toggle hidden content"', "")
@@ -174,13 +177,46 @@ def back_to_page(app, page, match):
     return f'id="{name}">\n<a class="viewcode-back" href="{address}"'
 
 
+ENTRY = """```bibtex
+@software{{llpbook,
+  author  = {{{{{authors}}}}},
+  title   = {{{title}}},
+  year    = {{{year}}},
+  version = {{{version}}},
+  note    = {{Version {state}}},{doi}
+  url     = {{{repository-code}}}
+}}
+```"""
+
+
+def year(config):
+    """The year of the release; before it, of the copyright."""
+    return str(CITATION.get("date-released", config.copyright))[:4]
+
+
+def state():
+    """The version, and that it is not released if so."""
+    dev = "" if "date-released" in CITATION else ", not yet released"
+    return f"{CITATION['version']}{dev}"
+
+
+def cite_in_text(app, config):
+    """Name the version, and let `{{ bibtex }}` in a text be the entry of the book."""
+    config.release = config.version = CITATION["version"]
+    words = {"authors": config.author, "year": year(config), "state": state()}
+    doi = f"\n  doi     = {{{CITATION['doi']}}}," if "doi" in CITATION else ""
+    entry = ENTRY.format(**{**CITATION, **words, "doi": doi})
+    config.myst_substitutions = {**config.myst_substitutions, "bibtex": entry}
+
+
 CITE = """
 <details class="how-to-cite"><summary>Cite this page</summary>
-<p>{authors}: {title}. In: <em>{site}</em>, version {release}. {address}</p>
+<p>{authors} ({year}): {title}. In: <em>{site}</em>, version {release}. {address}</p>
 <pre>@incollection{{llpbook-{key},
   author    = {{{{{authors}}}}},
   title     = {{{title}}},
   booktitle = {{{site}}},
+  year      = {{{year}}},
   note      = {{version {release}}},
   url       = {{{address}}}
 }}</pre>
@@ -195,7 +231,8 @@ def how_to_cite(app, page, title):
         "authors": app.config.author,
         "title": title,
         "site": app.config.html_title or app.config.project,
-        "release": llpbook.__version__,
+        "year": year(app.config),
+        "release": state(),
         "address": f"{app.config.html_baseurl}{page}.html",
         "key": page.rpartition("/")[2].replace("_", "-"),
     }
@@ -272,14 +309,14 @@ def mend_extensions(app):
 
 
 def start(app):
-    """Name the version in titles; pages of a release launch its own files."""
-    app.config.release = app.config.version = llpbook.__version__
+    """Let pages of a release launch its own files."""
     if TAG:
         app.config.html_theme_options["repository_branch"] = TAG
 
 
 def setup(app):
     sys.path.insert(0, str(Path(__file__).parents[1]))  # studies, for autodoc
+    app.connect("config-inited", cite_in_text)
     app.connect("builder-inited", mend_extensions)
     app.connect("builder-inited", start)
     app.connect("doctree-read", name_folds)
