@@ -11,6 +11,7 @@ import { fileURLToPath } from "node:url";
 const lite = fileURLToPath(new URL("../_build/lite/", import.meta.url));
 const kernel = `${lite}extensions/@jupyterlite/pyodide-kernel-extension/static/pypi/`;
 const seconds = () => process.cpuUsage().user / 1e6;
+performance.now = () => 1000 * seconds();  // Python's clock: a limit of seconds allows as much on a busy machine
 
 async function start() {
   const { loadPyodide } = await import(`${lite}static/pyodide/pyodide.mjs`);
