@@ -24,7 +24,7 @@ FIRST = {
     "ecological inference": "ecological",
     "election": "ecological",
     "fairness": "not_known",
-    "GPU": "networks",
+    "GPU": "any_learner",
     "how many bags": "theory",
     "hyperparameter": "model_selection",
     "images": "networks",
