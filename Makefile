@@ -201,6 +201,7 @@ from-notebook: $(STAMP)  ## text from an edited notebook (CH=NAME)
 run: $(STAMP)  ## runs a chapter, stores its outputs (CH=NAME)
 	@test -n "$(CH)" || { echo "which chapter? make run CH=mean_map"; exit 1; }
 	$(BIN)/python tools/sync_cells.py $(CH)
+	$(BIN)/ruff check -q --select F821 book/$(CH).ipynb
 	$(BIN)/python tools/execute.py $(CH)
 
 new: $(STAMP)  ## writes a room for a method (CH=my_method CLASS=MyMethod)

@@ -584,8 +584,9 @@ def test_easy_labels_beyond_fifty_are_warned_of():
         bags, p = np.repeat(np.arange(3), sizes), np.array([0.0, 1.0, 0.0])
         X = rng.normal(size=(len(bags), 2)) + p[bags, None]
         given, counts = (X, bags, p), np.full(len(bags), times)
-        with pytest.warns(LLPWarning, match=said) if said else nullcontext():
-            BagLogistic("easy", fit_intercept=False).fit(*given, counts=counts)
+        for loss in ("easy", 0.5 * EasyLoss()):
+            with pytest.warns(LLPWarning, match=said) if said else nullcontext():
+                BagLogistic(loss, fit_intercept=False).fit(*given, counts=counts)
         BagLogistic(EasyLoss(factor="worth")).fit(*given, counts=counts)  # no warning
 
 

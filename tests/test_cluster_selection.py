@@ -91,6 +91,8 @@ def test_of_equally_good_labelings_the_first_is_taken_whatever_the_block(monkeyp
     for block in (1, 2, 3, 4):
         monkeypatch.setattr(cs, "BLOCK", block)
         assert cs.label_exhaustively(forms)[0].tolist() == [0, 1]
+    forms = cs.error_forms(np.array([[5, 5]]), np.array([[0.75, 0.25]]))
+    assert cs.label_greedily(forms)[0].tolist() == [0, 0]
 
 
 def test_of_labelings_whose_errors_differ_by_rounding_the_first_is_taken():

@@ -189,12 +189,18 @@ def test_dataframe_in(cls):
 
 @each
 def test_a_refit_forgets(cls):
+    """The data and the parameters of the fit before, with a kernel too."""
     X, _, bags, P = problem()
-    other = problem(n=60, seed=1, d=5)
-    frame = pd.DataFrame(other[3], columns=["a", "b"])
-    model = make(cls).fit(other[0], other[2], frame)
-    assert_array_equal(scores(model.fit(X, bags, P), X), plain_scores(cls))
-    assert_array_equal(model.classes_, [0, 1])
+    other = problem(n=60, seed=1, d=5, apart=9.0)
+    frame = pd.DataFrame(other[3][:, ::-1], columns=["a", "b"])
+    for kernel in ("linear", "rbf") if "kernel" in cls().get_params() else [None]:
+        own = {"kernel": kernel} if kernel else {}
+        plain = make(cls, **own)
+        changed = {k: listed(OTHER, cls, k) for k in ("C", "C_p", "alpha", "lapse")}
+        model = make(cls, **own, **changed).fit(other[0], other[2], frame)
+        model.set_params(**plain.get_params(deep=False)).fit(X, bags, P)
+        assert_array_equal(scores(model, X), scores(plain.fit(X, bags, P), X))
+        assert_array_equal(model.classes_, [0, 1])
 
 
 @each

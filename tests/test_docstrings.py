@@ -54,7 +54,8 @@ def test_no_summary_is_a_clause_or_a_pronoun(module):
     nodes = ast.walk(ast.parse(getsource(importlib.import_module(module))))
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
     texts = [ast.get_docstring(n) or "" for n in nodes if isinstance(n, kinds)]
-    assert not [text for text in texts if VAGUE.match(text)]
+    vague = [text for text in texts if VAGUE.match(text)]
+    assert not vague, "a summary begins with a verb or a noun, not with Which or What"
 
 
 @pytest.mark.parametrize("room", llpbook._ROOMS)

@@ -82,7 +82,7 @@ def test_the_evidence_is_the_integral_over_the_scores():
         rates = softmax(theta[..., None] * m.contrasts[:, 0], axis=-1)
         misfit = (m.counts - np.einsum("kg,abgc->abkc", m.members, rates)) @ m.contrasts
         likelihood = -0.5 * (misfit[..., 0] ** 2 / V[:, 0, 0]).sum(axis=-1)
-        spread = np.linalg.inv(prior.precision) + np.linalg.inv(prior.of_mean)
+        spread = np.linalg.inv(prior.precision) + np.linalg.inv(prior.mean_precision)
         density = multivariate_normal(prior.center, spread).logpdf(theta)
         gaps.append(logsumexp(likelihood + density) - fit.evidence)
     assert_allclose(gaps[0], gaps[1], atol=0.02)

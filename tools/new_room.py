@@ -17,7 +17,7 @@ from _book import ROOT, BookError
 
 NEXT = """{0} runs, with its test. `make check` lists each TODO of the templates that is left. Beside them
 - move its line in _toc.yml to its part, and change **Next** at the end of the chapter that is now before it;
-- say in its row of book/teaching.md which chapters it needs;
+- say in its row of book/teaching.md which chapters and what mathematics it needs;
 - METHODS in book/studies/benchmark.py: the estimator and a grid of 5 or 6 settings, and in book/studies/natural.py
   one of at most 5 (an empty grid if there is nothing to choose), or their tests fail; then run the three common tables;
 - a method that imports another method: BUILT_ON in tests/test_base.py says why;

@@ -370,6 +370,12 @@ class SumOfLosses(BagLoss):
         """See `BagLoss.some`."""
         return self._each(lambda part: part.some(bags))
 
+    def check_counts(self, observed):
+        """See `BagLoss.check_counts`; each part warns for itself."""
+        for part in self.parts:
+            part.check_counts(observed)
+        return observed
+
     def _each(self, change):
         return SumOfLosses(tuple(map(change, self.parts)), self.weights)
 

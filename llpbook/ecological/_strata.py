@@ -202,9 +202,8 @@ def place_sums(margins, variances):
     N, inverses = margins.members, np.linalg.inv(variances)
     pairs = N[:, :, None] * N[:, None, :]
     weights = margins.by_stratum(pairs[..., None, None] * inverses[:, None, None])
-    logs = np.linalg.slogdet(2 * np.pi * variances)[1].sum()
-    empty = Sums(inverses, weights, weights[:, :, 0, 0], logs)
-    return with_counts(empty, margins, margins.counts @ margins.contrasts)
+    without = Sums(inverses, weights, targets=None, constant=None)
+    return with_counts(without, margins, margins.counts @ margins.contrasts)
 
 
 def with_counts(sums, margins, counts):
@@ -216,7 +215,7 @@ def with_counts(sums, margins, counts):
 
 
 def log_posterior(sums, prior, scores, mean, contrasts):
-    r"""Log-probability of counts and scores, and the rates.
+    r"""Log-probability of counts and scores, the rates, and the slopes by the means of their contrasts.
 
     :math:`\log p = -\tfrac12 \sum_k (c_k - m_k)^\top V_k^{-1} (c_k - m_k) + \log p(\theta)` with :math:`m_k = \sum_g
     N_{kg}\, s(\theta_{rg})`, equation :eq:`eq-ecological-strata`.
@@ -253,7 +252,7 @@ class Prior:
 
     sd: float
     precision: np.ndarray
-    of_mean: np.ndarray
+    mean_precision: np.ndarray
     center: np.ndarray
 
     def log_density(self, scores, mean):
@@ -262,7 +261,7 @@ class Prior:
         of_strata = np.einsum("ri,ij,rj->", gaps, self.precision, gaps)
         gap = mean - self.center
         logs = len(gaps) * np.linalg.slogdet(self.precision)[1]
-        return 0.5 * (logs - of_strata - gap @ self.of_mean @ gap)
+        return 0.5 * (logs - of_strata - gap @ self.mean_precision @ gap)
 
 
 def prior_of(margins, sd):
@@ -336,7 +335,7 @@ def curvature_of(sums, prior, rates, contrasts):
     information = blocks.transpose(0, 1, 3, 2, 4).reshape(len(rates), n, n)
     inverse = np.linalg.inv(information + prior.precision)
     carry = inverse @ prior.precision
-    precision = prior.of_mean + prior.precision @ (np.eye(n) - carry).sum(axis=0)
+    precision = prior.mean_precision + prior.precision @ (np.eye(n) - carry).sum(axis=0)
     return inverse, carry, precision, information
 
 
@@ -347,7 +346,7 @@ def newton_step(system, prior, scores, mean, misfit, rates, contrasts):
     slopes = np.einsum("rgij,rgj->rgi", W, misfit).reshape(len(rates), -1)
     gaps = (scores.reshape(len(rates), -1) - mean) @ prior.precision
     slopes = slopes - gaps
-    slope = gaps.sum(axis=0) - prior.of_mean @ (mean - prior.center)
+    slope = gaps.sum(axis=0) - prior.mean_precision @ (mean - prior.center)
     of_mean = np.linalg.solve(precision, slope + np.einsum("rij,ri->j", carry, slopes))
     of_scores = np.einsum("rij,rj->ri", inverse, slopes) + carry @ of_mean
     return of_scores.reshape(scores.shape), of_mean

@@ -146,7 +146,7 @@ def drawn_counts(s, observed, rng):
 
 
 def p_value_of_none(objective, n_resamples, rng):
-    """p-value of no intercepts, by a parametric bootstrap of counts from the fit without intercepts.
+    """p-value of no intercepts, by a bootstrap of counts from the fit without them, and the weights of that fit.
 
     Parameters
     ----------
