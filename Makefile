@@ -94,7 +94,7 @@ lite-check: $(STAMP)  ## all chapters of `make lite`, and one in a real browser 
 	$(BIN)/python -m pip install -q --disable-pip-version-check playwright
 	$(BIN)/python tools/check_lite.py $(CHROMIUM) $(or $(CH),intro)
 
-# For a course: _build/student holds the chapters without solutions, and the solutions beside them.
+# For a course: _build/student holds the chapters without solutions, _build/solutions those with them.
 student: $(STAMP)  ## chapters without solutions (ARGS=--run runs them)
 	$(BIN)/python tools/student.py $(ARGS) $(CH)
 

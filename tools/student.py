@@ -4,8 +4,8 @@
 
 ``_build/student/NAME.ipynb`` has nothing instead of the solution of an exercise whose starter and check stand before
 it, an empty cell instead of other code, and an empty place instead of words.
-``_build/student/solutions/NAME.ipynb`` is the chapter as it is. With ``--run`` each notebook is run from top to
-bottom, and it is an error if a cell fails.
+``_build/solutions/NAME.ipynb`` is the chapter as it is, outside of the folder that is handed out. With ``--run`` each
+notebook is run from top to bottom, and it is an error if a cell fails.
 """
 
 import re
@@ -17,7 +17,7 @@ from _book import ROOT, Book
 from course import copy_studies
 from execute import run
 
-TARGET = ROOT / "_build/student"
+TARGET, SOLVED = ROOT / "_build/student", ROOT / "_build/solutions"
 SOLUTION = re.compile(
     r"^(?P<colons>:{3,})\{solution\} (?P<label>\S+)\n.*?^(?P=colons)$"
     r"|^:{3,}\{solution-start\} (?P<start>\S+)\n.*?^(?P<end>:{3,})\{solution-end\}\n(?P=end)$",
@@ -42,7 +42,9 @@ def without_solutions(text):
 
 def main(*names, runs=False):
     book = Book()
-    (TARGET / "solutions").mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(TARGET, ignore_errors=True)  # an older one held the solutions, too
+    for folder in (TARGET, SOLVED):
+        folder.mkdir(parents=True, exist_ok=True)
     for page in book.pages:  # to which chapters link
         shutil.copy(ROOT / page, TARGET)
     copy_studies(TARGET)
@@ -51,7 +53,7 @@ def main(*names, runs=False):
         text = without_solutions(_book.read(book.twin_path(name)))
         nb = _book.keep_outputs(_book.twin_read(text, path), book.notebooks[name])
         _book.write(TARGET / path.name, _book.dump_notebook(nb))
-        shutil.copy(path, TARGET / "solutions")
+        shutil.copy(path, SOLVED)
         if runs:
             run(nb, path.parent)
         print(f"_build/student/{name}.ipynb", flush=True)
