@@ -3,6 +3,7 @@
 import contextlib
 import io
 import pickle
+import re
 import warnings
 from itertools import combinations, product
 
@@ -24,7 +25,14 @@ from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
+    KFold,
+    LeaveOneOut,
+    LeavePOut,
     ParameterGrid,
+    RepeatedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    TimeSeriesSplit,
     cross_val_score,
 )
 from sklearn.pipeline import make_pipeline
@@ -903,6 +911,31 @@ def test_a_method_without_probabilities_is_pooled_by_its_labels():
         z[test] = BagMeanRegression().fit(X[train], bags[train], p).predict(X[test])
     expected = np.mean(np.abs(label_proportions(z, bags)[:, 1] - p))
     assert -search.fit(X, bags, p).best_score_ == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "cv",
+    [KFold(3), KFold(3, shuffle=True), LeaveOneOut(), LeavePOut(2), RepeatedKFold(), ShuffleSplit(), TimeSeriesSplit()],
+    ids=lambda cv: type(cv).__name__,
+)  # fmt: skip
+def test_splitters_of_rows_are_refused(cv):
+    X, _, bags, p = problem()
+    words = re.escape(f"cv={cv} splits rows") + ".* SplitBagKFold.* FullBagKFold"
+    for search in (LLPGridSearchCV, LLPRandomizedSearchCV):
+        with pytest.raises(ValueError, match=words):
+            search(MeanMap(), GRID, cv=cv).fit(X, bags, p)
+
+
+def test_splits_that_regard_the_bags_are_taken():
+    X, _, bags, p = problem()
+    later = [bags.max() - 1, bags.max()]
+    weeks = [(np.flatnonzero(bags < b), np.flatnonzero(bags == b)) for b in later]
+    for cv in (GroupKFold(3), StratifiedKFold(3), weeks):
+        search = LLPGridSearchCV(MeanMap(), GRID, cv=cv).fit(X, bags, p)
+        assert np.isfinite(search.best_score_)
+    for _, test in StratifiedKFold(3).split(X, bags):  # an equal part of each bag
+        parts = np.bincount(bags[test], minlength=len(p))
+        assert (abs(parts - np.bincount(bags) / 3) < 1).all()
 
 
 def test_what_cannot_be_pooled_is_refused():

@@ -10,7 +10,13 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import (
     GridSearchCV,
+    KFold,
+    LeaveOneOut,
+    LeavePOut,
     RandomizedSearchCV,
+    RepeatedKFold,
+    ShuffleSplit,
+    TimeSeriesSplit,
     check_cv,
     cross_validate,
 )
@@ -135,9 +141,9 @@ class BagSearch:
         Raises
         ------
         ValueError
-            If the input is malformed, ``scoring`` compares with anything but proportions, an estimator does not learn
-            from bags, a step before it looks at ``y``, or every setting fails in a split, as where the training bags
-            have equal shares.
+            If the input is malformed, ``cv`` splits rows without regard to the bags, ``scoring`` compares with anything
+            but proportions, an estimator does not learn from bags, a step before it looks at ``y``, or every setting
+            fails in a split, as where the training bags have equal shares.
         """
         if proportions is None:
             raise ValueError("proportions is missing: pass fit(X, bags, proportions)")
@@ -152,12 +158,7 @@ class BagSearch:
         sizes = np.bincount(codes, minlength=len(matrix))
         run = copy.copy(self)  # hyper-parameters stay as the user gave them
         forget(run)
-        if self.cv is None or isinstance(self.cv, Integral):
-            run.cv = SplitBagKFold(5 if self.cv is None else self.cv, random_state=0)
-        # A list: all settings, and the majority class, meet the same splits.
-        splitter = check_cv(run.cv)
-        rows = bags if isinstance(splitter, BagSplitter) else X
-        run.cv = list(splitter.split(rows, bags, bags))
+        run.cv = read_splits(self.cv, X, bags)
         scoring = self.scoring
         if scoring is None:
             scoring = default_score(run.cv, len(bags))
@@ -286,6 +287,49 @@ def compare_with_majority(search, bags):
         )
 
 
+#: Splitters that read neither ``y`` nor ``groups``, both of which are the bags.
+ROW_SPLITTERS = (
+    KFold,
+    LeaveOneOut,
+    LeavePOut,
+    RepeatedKFold,
+    ShuffleSplit,
+    TimeSeriesSplit,
+)
+
+
+def read_splits(cv, X, bags):
+    """List the rows of each training and validation part: all settings, and the majority class, meet the same.
+
+    Parameters
+    ----------
+    cv : None, int, splitter or iterable of (train, test)
+        See `LLPGridSearchCV`.
+    X : array-like, shape (n_instances, n_features)
+    bags : array-like, shape (n_instances,)
+
+    Returns
+    -------
+    list of (train, test)
+
+    Raises
+    ------
+    ValueError
+        If ``cv`` splits rows without regard to the bags.
+    """
+    if isinstance(cv, ROW_SPLITTERS):
+        raise ValueError(
+            f"cv={cv} splits rows without regard to the bags, so it cuts bags into uneven parts, whose shares nobody "
+            "knows. Take an integer or SplitBagKFold, which hold out an equal part of each bag, FullBagKFold or "
+            "GroupKFold, which hold out whole bags, or a list of (train, test) that keeps bags whole"
+        )
+    if cv is None or isinstance(cv, Integral):
+        cv = SplitBagKFold(5 if cv is None else cv, random_state=0)
+    splitter = check_cv(cv)
+    rows = bags if isinstance(splitter, BagSplitter) else X
+    return list(splitter.split(rows, bags, bags))
+
+
 def read_scoring(scoring, proportions, sizes):
     """Turn the ``scoring`` of a search into a scorer or a dict of scorers.
 
@@ -343,8 +387,9 @@ class LLPGridSearchCV(BagSearch, GridSearchCV):
     n_jobs : int, default None
         ``joblib.parallel_config(backend="dask")`` distributes the fits.
     refit : bool, str or callable, default True
-    cv : None, int or splitter, default None
-        An integer (None: 5) is ``SplitBagKFold(cv, random_state=0)``.
+    cv : None, int, splitter or list of (train, test), default None
+        An integer (None: 5) is ``SplitBagKFold(cv, random_state=0)``. Splitters of rows, such as scikit-learn's
+        ``KFold``, are refused.
     verbose : int, default 0
         1: how many fits; 2 and more: each of them.
     pre_dispatch : int or str, default "2*n_jobs"
