@@ -233,6 +233,14 @@ def test_table_test_is_scipys():
     assert diagnosis.table_test(padded)[:2] == pytest.approx(found[:2])
 
 
+def test_a_table_of_small_counts_is_drawn_by_the_seed():
+    counts = np.array([[3, 1], [1, 3], [2, 2], [4, 1]])
+    values = [
+        diagnosis.table_test(counts, 99, random_state=k).pvalue for k in (0, 0, 1, 2)
+    ]
+    assert values[0] == values[1] and len({*values}) > 1
+
+
 def test_small_counts_are_compared_with_all_tables_of_the_margins():
     def statistic(positives):
         return chi2_contingency([4 - positives, positives], correction=False)[0]
