@@ -1285,6 +1285,15 @@ def imports():
                         yield room, found[1:-1] or found[1:], alias.name
 
 
+def test_type_checkers_read_the_names_that_python_reads():
+    body = ast.parse(Path(llpbook.__file__).read_text("utf-8")).body
+    (block,) = [node for node in body if isinstance(node, ast.If)]
+    assert ast.unparse(block.test) == "_typing.TYPE_CHECKING"
+    assert all(name.name == name.asname for node in block.body for name in node.names)
+    read = {node.module: [name.asname for name in node.names] for node in block.body}
+    assert read == llpbook._HOMES
+
+
 def test_methods_import_only_the_methods_that_they_build_on():
     methods = {cls.__module__.split(".")[1] for _, cls in llpbook.all_estimators()}
     found = {(room, source[0]) for room, source, _ in imports() if room in methods}
