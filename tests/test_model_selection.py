@@ -926,6 +926,15 @@ def test_splitters_of_rows_are_refused(cv):
             search(MeanMap(), GRID, cv=cv).fit(X, bags, p)
 
 
+@pytest.mark.parametrize("name", ["groups", "sample_weight", "meanmap__proportions"])
+def test_a_search_names_what_its_fit_takes(name):
+    X, _, bags, p = problem()
+    for search in (LLPGridSearchCV, LLPRandomizedSearchCV):
+        words = rf"{search.__name__}.fit takes no {name}: pass fit\(X, bags, prop"
+        with pytest.raises(TypeError, match=words):
+            search(MeanMap(), GRID).fit(X, bags, p, **{name: bags})
+
+
 def test_splits_that_regard_the_bags_are_taken():
     X, _, bags, p = problem()
     later = [bags.max() - 1, bags.max()]

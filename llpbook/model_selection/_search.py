@@ -105,6 +105,16 @@ def forget(search):
         delattr(search, name)
 
 
+def refuse_others(search, others):
+    """TypeError where ``fit`` gets arguments that it does not take."""
+    if others:
+        raise TypeError(
+            f"{type(search).__name__}.fit takes no {', '.join(others)}: pass fit(X, bags, proportions, labels, "
+            "counts=...). The shares need no name of a step, the bags are the groups, and of weights only counts of "
+            "equal rows are taken"
+        )
+
+
 def take_best(search, pooled):
     """Take the best estimator out of what was put around it; one with pooled scores is fitted only now."""
     best, began = search.best_estimator_, time.perf_counter()
@@ -119,7 +129,7 @@ def take_best(search, pooled):
 class BagSearch:
     """Mixin of the searches: adds bags and proportions to scikit-learn's, with a splitter and a scorer for them."""
 
-    def fit(self, X, bags, proportions=None, labels=None, *, counts=None):
+    def fit(self, X, bags, proportions=None, labels=None, *, counts=None, **others):
         """Choose by cross-validation over bags, then fit the best setting to all of them.
 
         Parameters
@@ -132,6 +142,8 @@ class BagSearch:
             Known labels, -1 for unknown: they reach the fits, not the scores.
         counts : array-like of int, shape (n_instances,), optional
             How many equal instances each row stands for. The rows are expanded, since folds cut between instances.
+        **others
+            None is taken.
 
         Returns
         -------
@@ -140,11 +152,14 @@ class BagSearch:
 
         Raises
         ------
+        TypeError
+            If there are others.
         ValueError
             If the input is malformed, ``cv`` splits rows without regard to the bags, ``scoring`` compares with anything
             but proportions, an estimator does not learn from bags, a step before it looks at ``y``, or every setting
             fails in a split, as where the training bags have equal shares.
         """
+        refuse_others(self, others)
         if proportions is None:
             raise ValueError("proportions is missing: pass fit(X, bags, proportions)")
         for trial in trials(self):
