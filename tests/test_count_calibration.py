@@ -11,6 +11,7 @@ from scipy.optimize import approx_fprime
 from scipy.special import expit, log_softmax, softmax
 from sklearn import config_context
 from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
@@ -301,6 +302,18 @@ def test_what_cannot_be_calibrated_is_refused():
         CountCalibration(MeanMap()).fit(X, codes, shares)
     with pytest.raises(ValueError, match="proportion_errors must be"):
         CountCalibration(proportion_errors=[0.1]).fit(X, bags, P)
+
+
+def test_a_pipeline_inside_goes_in_front_where_its_steps_mend_the_table():
+    X, bags, P, _ = named()
+    X.iloc[0, 0] = np.nan
+    inside, words = make_pipeline(SimpleImputer(), MeanMap()), "goes last in the pipeli"
+    with pytest.raises(ValueError, match=f"in front. CountCalibration {words}"):
+        CountCalibration(inside).fit(X, bags, P)
+    with pytest.raises(ValueError, match=f"in front(?!.*{words})"):
+        CountCalibration(MeanMap()).fit(X, bags, P)
+    pipe = make_pipeline(SimpleImputer(), CountCalibration(MeanMap()))
+    pipe.fit(X, bags, countcalibration__proportions=P).predict_proba(X)
 
 
 def test_a_slope_of_0_warns_and_gives_all_the_same():

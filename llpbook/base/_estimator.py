@@ -361,9 +361,10 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
             refuse_huge(checked)
             return checked
         except (TypeError, ValueError) as error:  # TypeError: sparse where dense is due
-            raise ValueError(
-                f"X is not valid input for {type(self).__name__}: {explain(X, error)}"
-            ) from error
+            name, said = type(self).__name__, explain(X, error)
+            if hasattr(getattr(self, "estimator", None), "steps"):
+                said += f". {name} goes last in the pipeline: make_pipeline(*steps, {name}(method))"
+            raise ValueError(f"X is not valid input for {name}: {said}") from error
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
