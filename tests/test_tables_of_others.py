@@ -1,6 +1,7 @@
 """Tables of Polars and Arrow, pandas' own types, and what has not read its rows."""
 
 import re
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,7 @@ from llpbook import (
     sample_bags,
 )
 from llpbook._input import as_frame, check_proportions
+from llpbook.base import LLPWarning
 from llpbook.beyond_memory import ChunkError
 from llpbook.datasets import load_table, plain_table
 
@@ -189,7 +191,8 @@ def test_a_plain_table_keeps_what_it_should():
 
     times = pd.date_range("2020-01-01", periods=2)
     frame = pd.DataFrame({"when": times, "n": [Decimal("1.5"), None]}, index=[7, 3])
-    plain = plain_table(frame)
+    with pytest.warns(LLPWarning, match=r"^'when' of the table holds times"):
+        plain = plain_table(frame)
     assert_array_equal(plain["when"], times)
     assert_array_equal(plain["n"], [1.5, np.nan])
     assert plain.index.tolist() == [7, 3]
@@ -199,6 +202,22 @@ def test_a_plain_table_keeps_what_it_should():
         plain_table(frame, codes=["ward"])
     with pytest.raises(ValueError, match="table must be a table, got ndarray"):
         plain_table(np.ones((2, 2)))
+
+
+def test_a_plain_table_warns_of_times_and_the_recipe_of_the_page_mends_them():
+    days = pd.to_datetime(["2020-01-03 00:00", None, "2021-01-01 12:00"])
+    frame = pd.DataFrame({"age": [1.0, 2, 3], "date": days, "until": days.date})
+    with pytest.warns(LLPWarning, match=r"^'date', 'until' of the table holds times"):
+        plain_table(frame)
+    page = (ROOT / "book" / "src" / "your_data.md").read_text("utf-8")
+    recipe = re.search(r"`(people\[.days.\] = .*?)`", page)[1]
+    for column in ("date", "until"):
+        people = frame[["age", column]].set_axis(["age", "date"], axis=1)
+        exec(recipe, {"pd": pd, "people": people})
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            plain = plain_table(people)
+        assert_array_equal(plain["days"], [2, np.nan, 366])
 
 
 def blocks(name):

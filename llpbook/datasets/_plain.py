@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._input import as_frame, refuse_lazy
+from .._input import as_frame, quote, refuse_lazy
+from ..base import warn
 
 
 def plain_table(table: Any, *, codes: Sequence[str] = ()) -> pd.DataFrame:
@@ -24,7 +25,12 @@ def plain_table(table: Any, *, codes: Sequence[str] = ()) -> pd.DataFrame:
     DataFrame
         Numbers are floats, NaN where one is missing. Text, categories, truth values and codes are text, NaN where one
         is missing: `OneHotEncoder` gives missing values a column of their own. A column without any value is of this
-        kind, which imputers read, too. Times are left as they are.
+        kind, which imputers read, too. Times are left as they are; dates without a time and periods are text.
+
+    Warns
+    -----
+    LLPWarning
+        Of columns of times, dates and periods: an encoder would make a column of each of their values.
 
     Raises
     ------
@@ -54,9 +60,17 @@ def plain_table(table: Any, *, codes: Sequence[str] = ()) -> pd.DataFrame:
             raise ValueError(
                 f"codes holds {code!r}, which is no column of the table; it has {frame.columns.tolist()}"
             )
+    columns = [frame.iloc[:, i] for i in range(frame.shape[1])]
+    kinds = [pd.api.types.infer_dtype(column, skipna=True) for column in columns]
+    times = [n for n, k in zip(frame, kinds, strict=True) if k.startswith(TIMES)]
+    if times:
+        warn(
+            f"{', '.join(map(quote, times))} of the table holds times or dates, of which OneHotEncoder makes a column "
+            "per value: first make numbers of them, such as the days since a fixed date"
+        )
     columns = [
-        _plain_column(frame.iloc[:, i], name in codes)
-        for i, name in enumerate(frame.columns)
+        _plain_column(column, kind, column.name in codes)
+        for column, kind in zip(columns, kinds, strict=True)
     ]
     plain = pd.concat(columns, axis=1) if columns else frame
     return plain.set_axis(frame.columns, axis=1)
@@ -64,11 +78,12 @@ def plain_table(table: Any, *, codes: Sequence[str] = ()) -> pd.DataFrame:
 
 #: Kinds of columns of objects, as pandas names them, that hold numbers.
 NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
+#: Beginnings of the kinds that hold times.
+TIMES = ("date", "time", "period")
 
 
-def _plain_column(column, is_code):
-    """A column of floats, or of text."""
-    kind = pd.api.types.infer_dtype(column, skipna=True)
+def _plain_column(column, kind, is_code):
+    """A column of floats, or of text; of times as given."""
     if kind.startswith(("datetime", "timedelta")):
         return column
     number = pd.api.types.is_numeric_dtype(column) or kind in NUMBERS
