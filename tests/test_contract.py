@@ -188,6 +188,7 @@ def test_dataframe_in(cls):
 
 
 @each
+@pytest.mark.filterwarnings("ignore:BagNetwork predicts the same")
 def test_a_refit_forgets(cls):
     """The data and the parameters of the fit before, with a kernel too."""
     X, _, bags, P = problem()

@@ -23,7 +23,8 @@ from llpbook.bag_losses import (
     ProportionLoss,
     adversarial_shift,
 )
-from llpbook.base import read_bags
+from llpbook.base import LLPWarning, read_bags
+from llpbook.proportions import label_proportions
 
 # --- without PyTorch -------------------------------------------------------------------------------------------------
 
@@ -368,3 +369,12 @@ def test_what_cannot_be_trained_is_refused(more, message):
     X, _, bags, P = uneven_bags()
     with pytest.raises(ValueError, match=message):
         BagNetwork(**more, random_state=0).fit(X, bags, P)
+
+
+@needs_torch
+def test_equal_predictions_are_said():
+    """Where features say nothing, the network ends at the mean share."""
+    X, y, bags, _ = uneven_bags()
+    P = label_proportions(y * (X[:, 0] > 1.5), bags)
+    with pytest.warns(LLPWarning, match="the same for all instances: the mean share"):
+        BagNetwork("counts", random_state=0).fit(np.ones_like(X), bags, P)

@@ -18,6 +18,7 @@ mixed bags, zhang2022 for the forward loss. A fit needs PyTorch, the extra ``tor
 from .._linear import BagLoss, BagLossClassifier, held_out_bags
 from ._batches import count_of_drawn, draw_batches, mix_some, whole_bags
 from ._network import (
+    ALIKE,
     LOSSES,
     ONE_FIT,
     BagNetwork,
@@ -30,6 +31,7 @@ from ._network import (
     in_canonical_order,
     loss_of,
     make_network,
+    probabilities,
     seeded,
     train,
     warn,

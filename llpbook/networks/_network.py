@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from threading import Lock
 
+import numpy as np
 from sklearn.utils import check_random_state
 
 from .._input import RandomState
 from .._linear import BagLoss, BagLossClassifier, held_out_bags
 from ..bag_losses import LOSSES, loss_of
-from ..base import Interval, StrOptions, blocks, warn
+from ..base import Interval, StrOptions, blocks, probabilities, warn
 from ._torch import need_torch, scores_of
 from ._training import (
     check_device,
@@ -20,6 +21,8 @@ from ._training import (
     train,
 )
 
+#: Probabilities that differ by less between instances are alike.
+ALIKE = 0.01
 #: The global generator of PyTorch serves one fit at a time.
 ONE_FIT = Lock()
 
@@ -168,6 +171,12 @@ class BagNetwork(BagLossClassifier):
                 "BagNetwork keeps its first, random weights: no epoch lowered the loss "
                 "of the bags held out. Few bags, or shares that hardly differ, show no "
                 "progress; CountLogistic needs fewer",
+                of_one_fit=True,
+            )
+        elif np.ptp(probabilities(self._scores(X)), axis=0).max() < ALIKE:
+            warn(
+                "BagNetwork predicts the same for all instances: the mean share, at "
+                "which a loss of bags can rest. Try a smaller learning_rate",
                 of_one_fit=True,
             )
 
