@@ -230,6 +230,30 @@ def test_three_classes():
     assert moved.columns.tolist() == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_shift_of_all_bags_is_said(n_classes):
+    """New bags whose log-odds are shifted alike: no bag stands out against the others."""
+    rng, said = np.random.default_rng(0), []
+    bags, n = np.repeat(np.arange(60), 40), 2400
+    w, names = rng.normal(size=(2, n_classes)), list("abc")[:n_classes]
+    model = LogisticRegression()
+    model.classes_, model.intercept_ = np.array(names), np.zeros(1)
+    model.coef_ = w.T if n_classes > 2 else (w[:, 1:] - w[:, :1]).T
+    for shift in (0.0,) * 40 + (-0.8,):
+        X = rng.normal(size=(n, 2))
+        moved = X @ w + shift * np.eye(n_classes)[-1]
+        chosen = (moved + rng.gumbel(size=moved.shape)).argmax(axis=1)
+        P = pd.DataFrame(
+            label_proportions(chosen, bags, classes=range(n_classes)), columns=names
+        )
+        report = un.bag_report(model, X, bags, P)
+        p = model.predict_proba(X)[:, -1]
+        total = (np.sum(chosen == n_classes - 1) - p.sum()) / np.sqrt(p @ (1 - p))
+        assert report.shift[names[-1]] == pytest.approx(total)
+        said.append("All bags together have fewer" in str(report))
+    assert not any(said[:-1]) and said[-1] and total < -8
+
+
 # --- chunks ------------------------------------------------------------------------------------------------
 
 
@@ -909,7 +933,9 @@ def test_what_is_wrong_is_named(message, fitted):
 
 @pytest.mark.parametrize(("out", "rows", "tau"), [(3, 5, 0), (7, 7, 0.254), (15, 12, 0.25)])  # fmt: skip
 def test_a_report_prints_its_numbers(out, rows, tau):
-    table = pd.DataFrame({"z": np.arange(20) / 9, "stands_out": np.arange(20) < out})
+    equal = dict.fromkeys(["n", "observed", "expected", "error"], 1.0)
+    own = {"z": np.arange(20) / 9, "stands_out": np.arange(20) < out}
+    table = pd.DataFrame({**equal, **own})
     text = str(un.BagReport(table, 1.104, 3.24, 1.514, tau)).split("\n", 2)
     assert text[0] == (
         f"{out} of 20 stand out: |z| > 3.2; typical differences are 1.10 standard errors (by chance up to 1.51)."

@@ -20,6 +20,8 @@ from ._units import in_units
 
 #: Deviations of a normal variable, in units of its median absolute one.
 MEDIAN = norm.isf(0.25)
+#: The total is off beyond so many standard errors: 3.5 deviations where the model saw as many bags as these.
+OFF = 5.0
 #: Bags that a plot names.
 NAMED = 12
 
@@ -62,13 +64,41 @@ class BagReport(Printed):
     spread_limit: float = np.inf
     deviation: float = np.nan
 
+    @property
+    def shift(self):
+        """Observed minus expected count over all bags, in standard errors of the counts: a Series by class."""
+        t = self.table
+        parts = pd.DataFrame(
+            {
+                "off": t["n"] * (t["observed"] - t["expected"]),
+                "square": (t["n"] * t["error"]) ** 2,
+            }
+        )
+        if t.index.names[-1] == "class":
+            parts = parts.groupby(level="class", sort=False).sum()
+        else:
+            parts = parts.sum().to_frame(class_of(t).removeprefix("class ")).T
+        return parts["off"] / np.sqrt(np.maximum(parts["square"], 1e-300))
+
+    def _said_of_shift(self):
+        """A sentence where the total of a class is off beyond chance, else nothing."""
+        shift = self.shift
+        worst = shift.abs().idxmax()
+        if not abs(shift[worst]) > OFF:
+            return ""
+        word = "more" if shift[worst] > 0 else "fewer"
+        return (
+            f"All bags together have {word} of class {worst} than the model expects, by {abs(shift[worst]):.1f} "
+            "standard errors: the model does not fit these bags. Refit it, or look for what changed. Beside this:\n"
+        )
+
     def __str__(self):
         out = int(self.table["stands_out"].sum())
         shown = self.table.head(max(5, min(out, NAMED))).round(3)
         beyond = "no more than chance gives"
         if self.deviation:
             beyond = f"by {self.deviation:.2g} in log-odds beyond the chance of counts"
-        return (
+        return self._said_of_shift() + (
             f"{out} of {len(self.table)} stand out: |z| > {self.limit:.1f}; typical differences are "
             f"{self.spread:.2f} standard errors (by chance up to {self.spread_limit:.2f}).\n"
             f"The shares{class_of(self.table, ' of ')} deviate {beyond}.\n"
