@@ -9,7 +9,7 @@ import re
 import warnings
 from contextlib import nullcontext
 from functools import cache, partial
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -194,14 +194,20 @@ def test_a_refit_forgets(cls):
     X, _, bags, P = problem()
     other = problem(n=60, seed=1, d=5, apart=9.0)
     frame = pd.DataFrame(other[3][:, ::-1], columns=["a", "b"])
-    for kernel in ("linear", "rbf") if "kernel" in cls().get_params() else [None]:
+    kernels = ["linear", "rbf"] if "kernel" in cls().get_params() else [None]
+    for kernel, before in product(kernels, kernels):
         own = {"kernel": kernel} if kernel else {}
         plain = make(cls, **own)
-        changed = {k: listed(OTHER, cls, k) for k in ("C", "C_p", "alpha", "lapse")}
-        model = make(cls, **own, **changed).fit(other[0], other[2], frame)
+        changed = {
+            k: listed(OTHER, cls, k)
+            for k in ("C", "C_p", "alpha", "bag_deviation", "lapse")
+        }
+        model = make(cls, **{"kernel": before}, **changed)
+        model.fit(other[0], other[2], frame)
         model.set_params(**plain.get_params(deep=False)).fit(X, bags, P)
         assert_array_equal(scores(model, X), scores(plain.fit(X, bags, P), X))
         assert_array_equal(model.classes_, [0, 1])
+        assert {*vars(model)} == {*vars(plain)}
 
 
 @each

@@ -774,6 +774,10 @@ def test_jobs_progress_defaults_and_clones():
         parallel = clone(plain).set_params(verbose=1, n_jobs=2).fit(X, bags, p)
     assert "Fitting 5 folds" in out.getvalue()
     assert_array_equal(mean_scores(plain), mean_scores(parallel))
+    two = clone(plain).set_params(scoring=["mae", "mse"], refit="mae")
+    wanted = two.fit(X, bags, p).majority_score_
+    assert two.fit(X, bags, p[::-1]).majority_score_ != wanted
+    assert two.fit(X, bags, p).majority_score_ == wanted
     with pytest.warns(base.LLPWarning, match="no better than the majority"):
         first = LLPGridSearchCV(MajorityClass(), {}, cv=3).fit(X, bags, p)
     assert first.majority_score_ == first.best_score_
