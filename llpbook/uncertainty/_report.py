@@ -80,28 +80,18 @@ class BagReport(Printed):
             parts = parts.sum().to_frame(class_of(t).removeprefix("class ")).T
         return parts["off"] / np.sqrt(np.maximum(parts["square"], 1e-300))
 
-    def _said_of_shift(self):
-        """A sentence where the total of a class is off beyond chance, else nothing."""
-        shift = self.shift
-        worst = shift.abs().idxmax()
-        if not abs(shift[worst]) > OFF:
-            return ""
-        word = "more" if shift[worst] > 0 else "fewer"
-        return (
-            f"All bags together have {word} of class {worst} than the model expects, by {abs(shift[worst]):.1f} "
-            "standard errors: the model does not fit these bags. Refit it, or look for what changed. Beside this:\n"
-        )
-
     def __str__(self):
         out = int(self.table["stands_out"].sum())
         shown = self.table.head(max(5, min(out, NAMED))).round(3)
         beyond = "no more than chance gives"
         if self.deviation:
             beyond = f"by {self.deviation:.2g} in log-odds beyond the chance of counts"
-        return self._said_of_shift() + (
-            f"{out} of {len(self.table)} stand out: |z| > {self.limit:.1f}; typical differences are "
+        shift = _said_of(self.shift)
+        apart = "Apart from the shift, the" if shift else "The"
+        return (
+            f"{shift}{out} of {len(self.table)} stand out: |z| > {self.limit:.1f}; typical differences are "
             f"{self.spread:.2f} standard errors (by chance up to {self.spread_limit:.2f}).\n"
-            f"The shares{class_of(self.table, ' of ')} deviate {beyond}.\n"
+            f"{apart} shares{class_of(self.table, ' of ')} deviate {beyond}.\n"
             f"{shown.to_string()}"
         )
 
@@ -134,6 +124,18 @@ class BagReport(Printed):
         share = literal(f"expected share{class_of(self.table, ' of ')}")
         ax.set(xlabel=share, ylabel=up)
         return ax
+
+
+def _said_of(shift):
+    """A sentence where the total of a class is off beyond chance, else nothing."""
+    worst = shift.abs().idxmax()
+    if not abs(shift[worst]) > OFF:
+        return ""
+    word = "more" if shift[worst] > 0 else "fewer"
+    return (
+        f"All bags together have {word} of class {worst} than the model expects, by {abs(shift[worst]):.1f} "
+        "standard errors: the model does not fit these bags. Refit it, or look for what changed.\n"
+    )
 
 
 def miss(P, data, covariances=None):
