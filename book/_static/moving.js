@@ -316,7 +316,7 @@
           { kind: "all", panel: 1, point: [0.5, R] },
           { kind: "all strong", panel: 1, text: two(R), at: [0.8, R] },
           ...both.map((k) => ({ kind: `${name[k]} hollow`, point: [0, rest(k, v.D)] })),
-          ...both.map((k) => ({ kind: `${name[k]} middle strong`, text: `precinct ${k + 1}`, at: [s[k], y[k] + (k ? -0.09 : 0.09)] })),
+          ...both.map((k) => ({ kind: `${name[k]} middle strong`, text: `precinct ${k + 1}`, at: [s[k] + (k ? -0.06 : 0.06), y[k] + (k ? -0.09 : 0.09)] })),
           ...both.map((k) => ({ kind: `${name[k]} hollow`, point: [1, inside(k, v.D)], name: `Rate in the group, precinct ${k + 1}`,
             told: two(inside(k, v.D)), upright: true, move: (_, at) => ({ D: (at - y[k]) / (1 - s[k]) }) })),
           ...both.map((k) => ({ kind: name[k], point: [s[k], y[k]], name: `Published shares, precinct ${k + 1}`,
@@ -329,13 +329,13 @@
       height: 430,
       panels: [
         { part: 0.8, x: [0, 1], y: [0, 1], xticks: [0, 0.25, 0.5, 0.75, 1], yticks: [0, 0.25, 0.5, 0.75, 1],
-          title: "rate of the class", xlabel: "share of the group in a precinct" },
+          title: "rate of the class", xlabel: "share of the group" },
         { part: 0.2, bare: true, x: [0, 1], y: [0, 1], xticks: [], yticks: [0, 0.25, 0.5, 0.75, 1],
           title: "whole group", xlabel: "both precincts" }
       ],
       sliders: [
         { name: "D", label: "difference within precincts, D", min: -0.4, max: 0.8, value: 0.25 },
-        { name: "limit", label: "limit λ", min: 0, max: 0.4, value: 0.1 },
+        { name: "limit", label: "λ: how wrong D may be", min: 0, max: 0.4, value: 0.1 },
         { name: "s1", label: "precinct 1: share of the group", min: 0.05, max: 0.95, value: 0.2, hidden: true },
         { name: "y1", label: "precinct 1: share of the class", min: 0.02, max: 0.98, value: 0.3, hidden: true },
         { name: "s2", label: "precinct 2: share of the group", min: 0.05, max: 0.95, value: 0.8, hidden: true },
@@ -392,7 +392,7 @@
 
   const ABOUT = {
     "fig-prop-glance": worth, "fig-tax-posteriors": tilt, "fig-mean-map-line": means,
-    "fig-ecological-fallacy": precincts, "fig-theory-worth": alike,
+    "fig-ecological-hand": precincts, "fig-theory-worth": alike,
   };
 
   const all = () => Object.keys(ABOUT).forEach(start);
