@@ -267,7 +267,7 @@ class AOCKernelKMeans(LLPClassifier):
     """
 
     assumes = (None, "each class is one cluster in the space of the kernel")
-    cost = "a quarter of a second for 2,000 instances, quadratic beyond"
+    cost = "half a second to three for 2,000 instances, quadratic beyond"
     _cure = "a larger C_p"
     _equal_shares, _names_classes_by_shares, _scale = "warned", True, "distances"
     _parameter_constraints = {"C_p": [Interval(Real, 0, None, closed="left")]}

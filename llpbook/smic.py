@@ -601,7 +601,7 @@ class SMIC(TwoBagClassifier):
     # The base class reads this; clusters have no prior to correct for.
     class_prior = "balanced"
     assumes = (None, "the classes are clusters of X, which the bags only name")
-    cost = "a tenth of a second for 80 instances, half a second for 1,000"
+    cost = "a quarter of a second for 80 instances, a second for 1,000"
 
     _parameter_constraints = {
         "n_neighbors": [StrOptions({"cv"}), Integral, "array-like"],

@@ -109,7 +109,7 @@ class BagLogistic(LinearBagModel):
         "loss: 'proportion' and 'squares' need one P(y | x) or one P(x), 'forward' "
         "needs one P(x | y), 'easy' needs one P(x)",
     )
-    cost = "a few logistic regressions: a fifth of a second for 100,000"
+    cost = "a few logistic regressions: a quarter to half a second for 100,000"
     _parameter_constraints = {
         "loss": [StrOptions({*LOSSES}), BagLoss],
     }

@@ -93,7 +93,7 @@ class CountLogistic(LinearBagModel):
         ("Y_B|X", "X_B|Y"),
         "one P(y | x), or one P(x | y), holds in all bags; log-odds linear in x",
     )
-    cost = "a few logistic regressions: a fifth of a second for 100,000"
+    cost = "a few logistic regressions: a quarter to half a second for 100,000"
 
     def __init__(
         self, C: float = 0.1, *, kernel: str | Callable = "linear",

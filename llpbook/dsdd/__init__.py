@@ -197,7 +197,7 @@ class DSDD(TwoBagClassifier):
     True
     """
 
-    cost = "less than a second for 80 instances, ten seconds for 40,000"
+    cost = "a second for 80 instances, ten for 2,000, twenty for 40,000"
     _parameter_constraints = {
         "sigma": [StrOptions({"cv", "median"}), Real, "array-like"],
         "alpha": [StrOptions({"cv"}), Real, "array-like"],
