@@ -52,7 +52,8 @@ def crosstab(rows, columns, shape=None):
     """
     n_rows, n_columns = shape or (rows.max() + 1, columns.max() + 1)
     # eq: eq-clusters-table
-    counts = np.bincount(rows * n_columns + columns, minlength=n_rows * n_columns)
+    cells = (rows * n_columns + columns).astype(np.intp)  # has 32 bits in a browser
+    counts = np.bincount(cells, minlength=n_rows * n_columns)
     return counts.reshape(n_rows, n_columns)
 
 

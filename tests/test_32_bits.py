@@ -15,6 +15,7 @@ from test_consistency import CALLS, NEEDS, OTHERS, WITH, called
 from test_contract import each, make
 
 import llpbook
+from llpbook._counts import crosstab
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 MODULES = [
@@ -124,3 +125,8 @@ def test_functions_work_where_an_index_has_32_bits(narrow, name):
         at = name, "counts"
         more = NEEDS.get(at, {}) | WITH.get(at, {}) | {"counts": OTHERS[name]["counts"]}
         called(name, **wider(CALLS[name] | more))
+
+
+def test_chapters_cross_labels_of_64_bits(narrow):
+    rows, columns = np.array([[0, 0, 1, 1], [0, 1, 0, 1]]).astype(wide)
+    assert crosstab(rows, columns, (2, 2)).tolist() == [[1, 1], [1, 1]]
