@@ -24,6 +24,7 @@ from llpbook.bag_losses import (
     adversarial_shift,
 )
 from llpbook.base import LLPWarning, read_bags
+from llpbook.networks import _training
 from llpbook.proportions import label_proportions
 
 # --- without PyTorch -------------------------------------------------------------------------------------------------
@@ -72,6 +73,8 @@ def test_a_mixed_bag_has_the_expected_count_of_its_parts():
             members = rows[some.bags == bag]
             assert len(set(members)) == len(members) and own in bags[members]
             drawn = np.bincount(bags[members], minlength=3)
+            # The parts of the two bags sum to 1, but for rounding; at least one instance is of each.
+            assert (drawn / sizes).sum() == pytest.approx(1, abs=0.25)
             # One bag is drawn whole, or two are drawn in part; a mean of counts is known, and its variance.
             assert some.counts[bag] == pytest.approx(drawn @ p)
             left = drawn * (sizes - drawn) / (sizes - 1)
@@ -80,14 +83,26 @@ def test_a_mixed_bag_has_the_expected_count_of_its_parts():
     assert 25 < mixed < 55
 
 
+def test_mixtures_are_drawn_by_the_generator_that_is_given():
+    observed = observed_of(np.repeat([0, 1], 9), [[0.5, 0.5], [0.2, 0.8]])
+    first, again = (
+        networks.mix_some(observed, np.arange(2), np.random.RandomState(3))[0]
+        for _ in range(2)
+    )
+    assert_array_equal(first, again)
+
+
 def test_batches_are_whole_bags_and_each_bag_is_in_one():
     sizes = np.array([3, 50, 10, 1, 1, 7, 20])
     for seed in range(5):
         found = networks.draw_batches(sizes, 10, np.random.RandomState(seed))
         assert_array_equal(np.sort(np.concatenate(found)), np.arange(7))
-        for bags in found:  # without its last bag, in the order drawn, it is not full
-            assert sizes[bags].sum() - sizes[bags].max() < 10
-            assert_array_equal(bags, np.sort(bags))
+        order, wanted, before = np.random.RandomState(seed).permutation(7), {}, 0
+        for bag in order:  # by its first instance, where a batch has ten
+            wanted.setdefault(before // 10, []).append(bag)
+            before += sizes[bag]
+        for bags, own in zip(found, wanted.values(), strict=True):
+            assert_array_equal(bags, np.sort(own))
 
 
 # --- with PyTorch ----------------------------------------------------------------------------------------------------
@@ -219,10 +234,17 @@ def adam_by_hand(w, gradients, rate):
 
 
 @needs_torch
-@pytest.mark.parametrize("name", ["proportion", "easy"])
-def test_the_training_is_adam_on_batches_of_whole_bags(name):
+@pytest.mark.parametrize("name", ["proportion", "easy", "vat"])
+def test_the_training_is_adam_on_batches_of_whole_bags(name, monkeypatch):
     X, _, bags, P = uneven_bags(n=60, size=12)  # five bags, of which none is held out
     options = {"hidden": (), "alpha": 0.05, "max_iter": 3, "batch_size": 20}
+    weight = np.zeros(3)
+    if name == "vat":
+        # A stand-in whose gradient is 1 shows its weight in each epoch.
+        name, options["consistency"], rise = "proportion", "vat", [1 / 1.2, 1, 1]
+        weight = 0.05 * np.exp(-5 * (1 - np.array(rise)) ** 2)
+        stand_in = lambda network, X, radius: network(torch.ones(1, 3))[0]  # noqa: E731
+        monkeypatch.setattr(_training, "consistency_loss", stand_in)
     model = BagNetwork(name, **options, random_state=0)
     random = np.random.RandomState(0)
     with networks.seeded(random.randint(2**31 - 1), "cpu"):
@@ -233,14 +255,14 @@ def test_the_training_is_adam_on_batches_of_whole_bags(name):
     X, observed = networks.in_canonical_order(read_bags(X, bags, P), loss)
 
     def gradients():
-        for _ in range(3):
+        for epoch in range(3):
             for batch in networks.draw_batches(observed.sizes, 20, random):
                 rows = np.isin(observed.bags, batch)
                 Z = np.column_stack([X, np.ones(60)])[rows]
 
-                def gradient(w, Z=Z, own=observed.bags[rows]):
+                def gradient(w, Z=Z, own=observed.bags[rows], more=weight[epoch]):
                     slope = loss(Z @ w, own, observed.shares)[1]
-                    return Z.T @ slope / len(Z) + options["alpha"] * w
+                    return Z.T @ slope / len(Z) + options["alpha"] * w + more
 
                 yield gradient
 
@@ -252,16 +274,26 @@ def test_the_training_is_adam_on_batches_of_whole_bags(name):
 
 
 @needs_torch
-def test_the_best_epoch_of_the_bags_held_out_is_kept():
+def test_the_best_epoch_of_the_bags_held_out_is_kept(monkeypatch):
     X, _, bags, P = gaussian_bags(n=240, size=6, apart=0.8)
+    one_epoch, trained_on = _training.one_epoch, []
+
+    def spy(model, network, adam, seen, random, epoch):
+        trained_on.append(seen)
+        one_epoch(model, network, adam, seen, random, epoch)
+
+    monkeypatch.setattr(_training, "one_epoch", spy)
     model = BagNetwork(max_iter=60, random_state=0).fit(X, bags, P)
     history = model.validation_loss_
     assert model.n_iter_ == np.argmin(history) < len(history) - 1
     assert history[model.n_iter_] < history[0]
+    assert len(history) - 1 == len(trained_on) == model.n_iter_ + 30 < 60
     held_out = networks.held_out_bags(
         observed_of(bags, P), X, model.validation_fraction
     )
     rows = held_out[bags]
+    found = np.sort(trained_on[0].X.numpy(), axis=0)
+    assert_allclose(found, np.sort(X[~rows], axis=0), rtol=1e-6)
     value, _, _ = model.loss_(model.decision_function(X)[rows], bags[rows], P)
     assert value / held_out.sum() == pytest.approx(history[model.n_iter_], rel=1e-4)
 
@@ -369,6 +401,15 @@ def test_what_cannot_be_trained_is_refused(more, message):
     X, _, bags, P = uneven_bags()
     with pytest.raises(ValueError, match=message):
         BagNetwork(**more, random_state=0).fit(X, bags, P)
+
+
+@needs_torch
+def test_a_refit_is_a_first_fit_and_the_order_of_rows_does_not_act():
+    X, _, bags, P = uneven_bags()
+    model = BagNetwork("easy", max_iter=3, random_state=0).fit(X[:, :2], bags, P[::-1])
+    model.set_params(max_iter=2).fit(X, bags, P)
+    other = BagNetwork("easy", max_iter=2, random_state=0).fit(X[::-1], bags[::-1], P)
+    assert_array_equal(model.decision_function(X), other.decision_function(X))
 
 
 @needs_torch

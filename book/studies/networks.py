@@ -15,7 +15,7 @@ by the shares of halves of the bags held out, ``accuracy_shares`` of `studies.ou
 1,280 are in bags; and, where the file ``mnist.npz`` is at hand (`MNIST`), 10,240 of MNIST, and its 10,000 test images,
 all shrunk to 14 x 14 pixels: a pixel is the mean of four. There a network has at most 50 epochs, not 100: an epoch has
 eight times the steps. Both cut what a row costs.
-``CountBoosting`` and ``labels (trees)`` take the pixels as features.
+``CountBoosting``, ``labels (trees)`` and, of digits, the linear ``CountLogistic`` take the pixels as features.
 
 Columns beside those: ``cpu_fit`` is the processor time of the fit, ``n_epochs`` how many epochs ran and ``best_epoch``
 the one that was kept (of several classes one against the rest: the mean over the networks).
@@ -32,7 +32,7 @@ import pandas as pd
 from sklearn.datasets import load_digits
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from llpbook import BagNetwork, CountBoosting, NotIdentifiableError
+from llpbook import BagNetwork, CountBoosting, CountLogistic, NotIdentifiableError
 from llpbook.comparison import paired_differences
 from llpbook.datasets import random_bags
 from llpbook.proportions import label_proportions
@@ -44,6 +44,7 @@ PROTOCOL = "networks-1"
 #: Where MNIST lies, which this repository does not hold: arrays X (n, 784), y, X_test, y_test or the names of Keras.
 MNIST = Path(os.environ.get("LLPBOOK_MNIST", "mnist.npz"))
 LABELS, TREES, BOOSTING = "labels", "labels (trees)", "CountBoosting"
+LINEAR = "CountLogistic"
 METHODS = {
     "proportion": {"loss": "proportion"},
     "counts": {"loss": "counts"},
@@ -231,6 +232,8 @@ def run_images(cell, seed):
     parts = make_images(cell["dataset"], cell["bag_size"], seed)
     if method == BOOSTING:
         model = CountBoosting()
+    elif method == LINEAR:
+        model = CountLogistic()
     elif method == TREES:
         model = HistGradientBoostingClassifier(early_stopping=False)
     else:
@@ -249,6 +252,7 @@ def cells_of_images():
         )
         found += cells(dataset=[dataset], bag_size=sizes, method=[*own, BOOSTING])
     some, others = [*VARIANTS][:2], [*VARIANTS][2:]
+    found += cells(dataset=["digits"], bag_size=IMAGES["digits"], method=[LINEAR])
     found += cells(dataset=["digits"], bag_size=[64], method=some)
     return found + cells(dataset=["mnist"], bag_size=IMAGES["mnist"], method=others)
 

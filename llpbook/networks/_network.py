@@ -43,7 +43,7 @@ class BagNetwork(BagLossClassifier):
     alpha : float, default 0.0001
         Multiplies the penalty :math:`\lVert\theta\rVert^2 / 2` beside the mean loss of an instance.
     batch_size : int, default 128
-        Instances of a batch: whole bags are added until it has so many. A larger bag is a batch of its own.
+        Instances of a batch, about: bags stay whole, and each is in the batch in which its first instance falls.
     max_iter : int, default 100
         Most epochs.
     validation_fraction : float, default 0.1
@@ -175,8 +175,8 @@ class BagNetwork(BagLossClassifier):
             )
         elif np.ptp(probabilities(self._scores(X)), axis=0).max() < ALIKE:
             warn(
-                "BagNetwork predicts the same for all instances: the mean share, at "
-                "which a loss of bags can rest. Try a smaller learning_rate",
+                "BagNetwork predicts the same for all instances: the mean share. Steps "
+                "that are too large can leave units at 0; try a smaller learning_rate",
                 of_one_fit=True,
             )
 
