@@ -34,7 +34,7 @@ def say_cost(app, page, template, context, doctree):
             button["text"] = f"This browser ({size} MB, 30 s)"
             button["tooltip"] = (
                 f"Run in this browser, without a server: it loads {size} MB once, and "
-                "Python starts in half a minute; all cells take about a minute"
+                "Python starts in half a minute; all cells take half a minute to four"
             )
 
 
