@@ -479,6 +479,10 @@ def test_a_new_room_passes_all_checks_once_it_is_filled(tmp_path, monkeypatch, c
         "book/share_direction",
         "book/teaching",
     }  # and not what is derived from them
+    for line in left:  # each names the line on which the TODO stands
+        file, n = re.search(r"([\w/.]+) line (\d+)", line).groups()
+        file = tmp_path / file.replace("src/", "book/src/")
+        assert "TODO" in _book.read(file).split("\n")[int(n) - 1]
     new = ["llpbook/share_direction.py", "tests/test_share_direction.py"]
     chapter = ["--select", "E501,F821", "book/share_direction.ipynb"]
     for command in (["check", *new], ["check", *chapter], ["format", "--check", *new]):

@@ -1,7 +1,8 @@
 """Check the book's files: each rule is a function below, and its docstring says what it asks for.
 
 A finding reads ``FILE cell N (TWIN line M): message``; cells of all kinds are counted from 1, and M is the line of the
-chapter's text on which the cell begins. Style is checked by ruff, references and headings by the build of the site.
+chapter's text on which the cell begins, or on which a TODO stands. Style is checked by ruff, references and headings by
+the build of the site.
 """
 
 import argparse
@@ -282,6 +283,14 @@ def spelled(book):
                 yield f"{where}: spell the arguments in {', '.join(sorted(bundles))}"
 
 
+def line_below(where, n):
+    """Place of line n, counted from 0, of a text that stands at ``where``."""
+    first = re.search(r"(?<= line )\d+(?=\)$)", where)
+    if not first:
+        return f"{where} line {n + 1}"
+    return f"{where[: first.start()]}{int(first[0]) + n})"
+
+
 @rule
 def filled(book):
     """Nothing of the templates of `make new` is left: they say TODO where an author has to write.
@@ -293,8 +302,10 @@ def filled(book):
     files = [m for _, files in book.rooms for m in files] + book.tests
     files = [(m.where, m.source) for m in files if m.name != "test_tools.py"]
     for where, text in [*cells, *files, *pages.items()]:
-        for line in re.findall(r"^.*\bTODO\b.*$", text, re.MULTILINE):
-            yield f"{where}: still to be written: {line.strip()[:80]}"
+        for n, line in enumerate(text.split("\n")):
+            if re.search(r"\bTODO\b", line):
+                place = line_below(where, n)
+                yield f"{place}: still to be written: {line.strip()[:80]}"
 
 
 # --- the concordance -----------------------------------------------------------------------------------------
