@@ -512,6 +512,12 @@ def test_a_new_room_passes_all_checks_once_it_is_filled(tmp_path, monkeypatch, c
         assert message in new_room.main(name, cls, tmp_path)
 
 
+def test_each_row_of_the_hours_has_a_name_of_its_own():
+    hours = sync_cells.HOURS.search(_book.read(ROOT / "book/teaching.md"))[0]
+    names = re.findall(r"^\| \[(.*?)\]", hours, re.MULTILINE)
+    assert len({*names}) == len(names) == len(_book.Book().notebooks)
+
+
 def test_chapters_can_be_handed_out_and_no_starter_passes_its_check():
     book, starters = _book.Book(), 0
     for name, nb in book.notebooks.items():
@@ -529,6 +535,19 @@ def test_chapters_can_be_handed_out_and_no_starter_passes_its_check():
     text = student.without_solutions(text)
     assert "_solved(" not in text and "Your turn" not in text
     assert text.count("def labels_for_slope(") == 1
+
+
+def test_a_chapter_to_hand_out_leaves_the_others(tmp_path, monkeypatch):
+    for folder in ("TARGET", "SOLVED"):
+        monkeypatch.setattr(student, folder, tmp_path / folder)
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mean_map.ipynb").write_text("mine")
+    student.main("theory")
+    for folder in ("TARGET", "SOLVED"):
+        assert (tmp_path / folder / "mean_map.ipynb").read_text() == "mine"
+    handed_out = _book.read(tmp_path / "TARGET/theory.ipynb")
+    assert "_solved(" not in handed_out
+    assert "_solved(" in _book.read(tmp_path / "SOLVED/theory.ipynb")
 
 
 # --- a course without a network ------------------------------------------------------------------------------
@@ -555,9 +574,11 @@ def test_the_zip_for_a_course(tmp_path):
     for path in (
         "README.txt", "site/index.html", "wheels/llpbook.whl", "data/heart.csv.gz",
         "notebooks/mean_map.ipynb", "notebooks/data.md", "notebooks/studies/__init__.py",
-        "notebooks/studies/results/natural.csv",
+        "notebooks/studies/results/natural.csv", "student/studies/__init__.py", "student/data.md",
     ):  # fmt: skip
         assert f"course/{path}" in names
+    handed_out = _book.read(tmp_path / "course/student/theory.ipynb")
+    assert "--find-links ../wheels" in handed_out and "_solved(" not in handed_out
     assert not [name for name in names if "__pycache__" in name]
 
 

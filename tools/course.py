@@ -9,7 +9,8 @@ import shutil
 from pathlib import Path
 
 import sync_cells
-from _book import ROOT, VERSION, Book, read, write
+from _book import ROOT, VERSION, Book, dump_notebook, read, write
+from student import copy_beside, for_students
 
 FROM_FOLDER = "%pip install -q --no-index --find-links ../wheels "
 README = f"""\
@@ -17,6 +18,7 @@ Learning from Label Proportions, version {VERSION}, for a course without a netwo
 
 site/index.html  The book. It opens in a browser, with search and slides (Reference, Teaching).
 notebooks/       The chapters, and the results that they read.
+student/         The same without the solutions of the exercises: to hand out.
 data/            The data sets as compressed CSV; the package holds them, too.
 wheels/          The package.
 
@@ -38,13 +40,6 @@ Code: BSD 3-Clause. Text and figures: CC BY 4.0. Data sets: see site/book/data.h
 """
 
 
-def copy_studies(folder):
-    """Put what chapters import beside them, else their first cell asks the network for it."""
-    caches = shutil.ignore_patterns("__pycache__", "*.lock", "*.part")
-    studies = ROOT / "book/studies"
-    shutil.copytree(studies, folder / "studies", dirs_exist_ok=True, ignore=caches)
-
-
 def from_folder(notebook):
     """The text of a chapter whose first cell installs from the folder of wheels."""
     text = notebook.replace(sync_cells.PACKAGE, "llpbook[plot]")
@@ -61,13 +56,13 @@ def pack(site, wheel, folder):
     (folder / "wheels").mkdir()
     shutil.copy(wheel, folder / "wheels")
     shutil.copytree(ROOT / "llpbook/datasets/data", folder / "data")
-    book, notebooks = Book(), folder / "notebooks"
-    copy_studies(notebooks)
-    for page in book.pages:  # to which chapters link
-        shutil.copy(ROOT / page, notebooks)
+    book, whole, student = Book(), folder / "notebooks", folder / "student"
+    for part in (whole, student):
+        copy_beside(book, part)
     for name in book.notebooks:
-        text = from_folder(read(book.notebook_path(name)))
-        write(notebooks / f"{name}.ipynb", text)
+        file, handed_out = f"{name}.ipynb", dump_notebook(for_students(book, name))
+        write(whole / file, from_folder(read(book.notebook_path(name))))
+        write(student / file, from_folder(handed_out))
     write(folder / "README.txt", README)
     return shutil.make_archive(folder, "zip", folder.parent, folder.name)
 

@@ -4,8 +4,8 @@
 
 ``_build/student/NAME.ipynb`` has nothing instead of the solution of an exercise whose starter and check stand before
 it, an empty cell instead of other code, and an empty place instead of words.
-``_build/solutions/NAME.ipynb`` is the chapter as it is, outside of the folder that is handed out. With ``--run`` each
-notebook is run from top to bottom, and it is an error if a cell fails.
+``_build/solutions/NAME.ipynb`` is the chapter as it is, outside of the folder that is handed out. Without a name both
+folders are written anew. With ``--run`` each notebook is run from top to bottom, and it is an error if a cell fails.
 """
 
 import re
@@ -14,7 +14,6 @@ import sys
 
 import _book
 from _book import ROOT, Book
-from course import copy_studies
 from execute import run
 
 TARGET, SOLVED = ROOT / "_build/student", ROOT / "_build/solutions"
@@ -40,18 +39,31 @@ def without_solutions(text):
     return SOLUTION.sub(place, text)
 
 
+def copy_beside(book, folder):
+    """Put beside chapters what they import, else their first cell asks the network for it, and pages they link to."""
+    caches = shutil.ignore_patterns("__pycache__", "*.lock", "*.part")
+    studies = ROOT / "book/studies"
+    shutil.copytree(studies, folder / "studies", dirs_exist_ok=True, ignore=caches)
+    for page in book.pages:
+        shutil.copy(ROOT / page, folder)
+
+
+def for_students(book, name):
+    """A chapter as a notebook without solutions."""
+    text = without_solutions(_book.read(book.twin_path(name)))
+    nb = _book.twin_read(text, book.notebook_path(name))
+    return _book.keep_outputs(nb, book.notebooks[name])
+
+
 def main(*names, runs=False):
     book = Book()
-    shutil.rmtree(TARGET, ignore_errors=True)  # an older one held the solutions, too
     for folder in (TARGET, SOLVED):
+        if not names:
+            shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
-    for page in book.pages:  # to which chapters link
-        shutil.copy(ROOT / page, TARGET)
-    copy_studies(TARGET)
+    copy_beside(book, TARGET)
     for name in names or book.notebooks:
-        path = book.notebook_path(name)
-        text = without_solutions(_book.read(book.twin_path(name)))
-        nb = _book.keep_outputs(_book.twin_read(text, path), book.notebooks[name])
+        path, nb = book.notebook_path(name), for_students(book, name)
         _book.write(TARGET / path.name, _book.dump_notebook(nb))
         shutil.copy(path, SOLVED)
         if runs:
