@@ -115,7 +115,8 @@ class OutOfFold(Around):
     Attributes
     ----------
     models_ : list
-        One fit per split, made when they are asked for first: a search's last fit, which predicts nothing, costs none.
+        One fit per split, made while settings are compared, or when they are asked for first: a search's last fit,
+        which predicts nothing, costs none.
     classes_ : ndarray, shape (n_classes,)
 
     Examples
@@ -149,6 +150,8 @@ class OutOfFold(Around):
         OutOfFold
         """
         self.data_, self.fits_ = (clone(self.estimator), X, bags, params), None
+        if self.search.comparing:  # an error is then one of the fit, not of the score
+            self.fits_ = self._fit_each()
         return self
 
     def fit_whole(self):
@@ -158,17 +161,17 @@ class OutOfFold(Around):
 
     @property
     def search(self):
-        return self.estimator.search
+        return getattr(self.estimator, "search", OfSearch(None))
 
     @property
     def models_(self):
         if self.fits_ is None:
-            fits = []
-            with comparing():
-                for train, _ in self.splits:
-                    fits.append(self._fit_to(train))
-            self.fits_ = fits
+            self.fits_ = self._fit_each()
         return self.fits_
+
+    def _fit_each(self):
+        with comparing():
+            return [self._fit_to(train) for train, _ in self.splits]
 
     def _fit_to(self, train):
         """Fit a clone of the estimator inside to given rows."""

@@ -115,6 +115,38 @@ def refuse_others(search, others):
         )
 
 
+def checking(estimator, evaluate):
+    """``evaluate`` behind a check: InvalidParameterError for a value that breaks a rule, before anything is fitted."""
+
+    def checked(settings, **more):
+        settings = list(settings)
+        for setting in settings:
+            model = clone(estimator).set_params(**setting)
+            for one in (model.get_params() | {"": model}).values():
+                if hasattr(one, "_parameter_constraints") and not isinstance(one, type):
+                    one._validate_params()
+        return evaluate(settings, **more)
+
+    return checked
+
+
+def require_a_score(search, X, bags, params):
+    """ValueError with the error of the first setting, where no setting has a score in every split."""
+    means = [v for k, v in search.cv_results_.items() if k.startswith("mean_test_")]
+    if np.isfinite(means).any():
+        return
+    first, why = clone(search.estimator), "its score is no number"
+    first.set_params(**search.cv_results_["params"][0])
+    try:
+        cross_validate(
+            first, X, bags, groups=bags, scoring=search.scoring, cv=search.cv,
+            params=params, error_score="raise",
+        )  # fmt: skip
+    except ValueError as error:
+        why = error
+    raise ValueError(f"no setting has a score in every split; the first setting: {why}")
+
+
 def take_best(search, pooled):
     """Take the best estimator out of what was put around it; one with pooled scores is fitted only now."""
     best, began = search.best_estimator_, time.perf_counter()
@@ -185,10 +217,11 @@ class BagSearch:
         return self
 
     def _run_search(self, evaluate_candidates, *, callback_ctx=None):
-        """Compare the settings, among which no fit warns of what concerns it alone."""
+        """Compare the settings, among which no fit warns of what concerns it alone; an invalid one is refused."""
         context = {} if callback_ctx is None else {"callback_ctx": callback_ctx}
+        evaluate = checking(self.estimator, evaluate_candidates)
         with self.estimator.search.settings_compared():
-            super()._run_search(evaluate_candidates, **context)
+            super()._run_search(evaluate, **context)
 
     def _choose(self, X, bags, proportions, labels):
         """Score all settings and the majority class, with scorers and splits that are read, and fit the best."""
@@ -200,9 +233,7 @@ class BagSearch:
         self.estimator = with_shares(self.estimator, proportions, splits)
         majority = with_shares(MajorityClass(), proportions, splits)
         super().fit(X, bags, groups=bags, **params)
-        means = [v for k, v in self.cv_results_.items() if k.startswith("mean_test_")]
-        if not np.isfinite(means).any():
-            raise ValueError("no setting has a score in every split: see the warnings")
+        require_a_score(self, X, bags, params)
         if hasattr(self, "best_estimator_"):
             take_best(self, pooled)
         chosen = getattr(self, "best_estimator_", self.estimator)
