@@ -26,6 +26,7 @@ from llpbook import (
     CountLogistic,
     KDEDifference,
     LLPGridSearchCV,
+    LLPWarning,
     MeanMap,
     proportion_scorer,
 )
@@ -88,6 +89,23 @@ def test_a_fitted_model_is_arrays_and_builtins(cls):
         assert_array_equal(again.bag_labels_, keyed.index)
         one, other = (m.predict_proportions(X, names) for m in (model, again))
         pd.testing.assert_frame_equal(one, other)
+
+
+def test_a_model_saved_by_another_version_warns(monkeypatch):
+    X, names, keyed = by_name()
+    model = CountLogistic().fit(X, names, keyed)
+    file, state = pickle.dumps(make_pipeline(model)), model.__getstate__()
+    again = pickle.loads(file)[0]  # by the same version, without a warning
+    assert set(vars(again)) == set(vars(model))
+    old = state.pop("_llpbook_version")
+    monkeypatch.setattr("llpbook.base._estimator.__version__", "99.0")
+    for load, saved in (
+        (lambda: pickle.loads(file), old),
+        (lambda: CountLogistic().__setstate__(state), "before 0.1"),
+    ):
+        words = f"CountLogistic was saved by llpbook {saved}, and this is llpbook 99.0"
+        with pytest.warns(LLPWarning, match=words):
+            load()
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)

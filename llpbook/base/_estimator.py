@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .. import __version__
 from .._input import (
     InvalidParameterError,
     NotIdentifiableError,
@@ -196,7 +197,17 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         cls._parameter_constraints = constraints(cls)
 
     def __getstate__(self):
-        return {key: plain(value) for key, value in super().__getstate__().items()}
+        state = {key: plain(value) for key, value in super().__getstate__().items()}
+        return state | {"_llpbook_version": __version__}
+
+    def __setstate__(self, state):
+        saved = state.pop("_llpbook_version", "before 0.1")
+        if saved != __version__:
+            warn(
+                f"{type(self).__name__} was saved by llpbook {saved}, and this is llpbook {__version__}, which may "
+                "read it wrongly: load it with the version that saved it, or fit it again"
+            )
+        super().__setstate__(state)
 
     def _pages(self, error):
         """Pages to read after an error: how to pass data or what shares can tell, and the chapter of the method."""
