@@ -294,8 +294,19 @@ def test_the_best_epoch_of_the_bags_held_out_is_kept(monkeypatch):
     rows = held_out[bags]
     found = np.sort(trained_on[0].X.numpy(), axis=0)
     assert_allclose(found, np.sort(X[~rows], axis=0), rtol=1e-6)
-    value, _, _ = model.loss_(model.decision_function(X)[rows], bags[rows], P)
-    assert value / held_out.sum() == pytest.approx(history[model.n_iter_], rel=1e-4)
+
+
+@needs_torch
+@pytest.mark.parametrize("name", ["counts", "easy", "forward"])
+def test_an_epoch_is_judged_without_drop_out_and_by_shares(name):
+    X, _, bags, P = gaussian_bags(n=240, size=6, apart=2)
+    model = BagNetwork(name, module=own_module, max_iter=5, random_state=0)
+    model.fit(X, bags, P)
+    held_out = networks.held_out_bags(observed_of(bags, P), X, 0.1)
+    rows, judge = held_out[bags], CountLoss() if name == "counts" else ProportionLoss()
+    value, _, _ = judge(model.decision_function(X)[rows], bags[rows], P)
+    found = model.validation_loss_[model.n_iter_]
+    assert found == pytest.approx(value / held_out.sum(), rel=1e-4)
 
 
 @needs_torch
