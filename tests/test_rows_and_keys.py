@@ -395,7 +395,12 @@ NO_COUNTS = {
     ),
     "points": (["1.234.567", "5", "6"], r"counts.str.replace('.', '').astype(int)"),
     "words": (["many", "5", "6"], "got the text 'many'"),
-    "suppressed": (["<5", "5", "6"], "got the text '<5'"),
+    "suppressed": (["<5", "5", "6"], "counts.replace('<5', 2).astype(int). Leaving"),
+    "a mark": (["9", "*", "6"], "counts.replace('*', MIDDLE).astype(int)"),
+    "of bags": (
+        [7, 8],
+        "got shape (2,): they are of the rows. The sizes of the bags are",
+    ),
     "dates": (np.array(["2024-01-01"] * 3, "M8[D]"), "counts must be numbers"),
 }
 
@@ -428,6 +433,41 @@ NO_SHARES = {
     "suppressed": (
         P3.astype(object).replace(0.5, "*"),
         "'*' is text. Where a share is not published",
+    ),
+    "suppressed percent": (
+        P3.astype(object).replace(0.2, "<5%"),
+        "'<5%' is text: put the middle of what it can be, proportions.replace('<5%', 0.025)",
+    ),
+    "suppressed number": (
+        P3.astype(object).replace(0.2, "<0.1"),
+        "proportions.replace('<0.1', 0.05)",
+    ),
+    "with noise": (P3.replace(0.2, -0.02), 'proportion_noise="laplace"), or "gauss'),
+    "successes and failures": (
+        np.array([[20, 3], [5, 8]]),
+        "proportions / proportions.sum(axis=1, keepdims=True), where the columns are",
+    ),
+    "successes and trials": (
+        np.array([[20, 33], [5, 8]]),
+        "If one column counts all people, proportions[:, 0] / proportions[:, 1]",
+    ),
+    "trials and successes": (
+        pd.DataFrame({"n": [33, 8], "ill": [20, 5]}, ["a", "b"]),
+        "axis=0). If one column counts all people, proportions['ill'] / proportions['n']",
+    ),
+    "per 100,000": (2e5 * P3, "a rate per 1,000 or 100,000 people by that number"),
+    "parts per 100,000": (20050.5 * P3, "100,000 people is divided by that number"),
+    "nobody": (
+        pd.DataFrame({"x": [0.5, 0], "y": [0.5, 0]}, ["a", "b"]),
+        "sum to 0, not 1: nobody was counted there. Leave out such bags, proportions[(prop",
+    ),
+    "nobody in an array": (
+        np.array([[0.5, 0.5], [0.0, 0.0]]),
+        "proportions[~proportions.any(axis=1)] = np.nan",
+    ),
+    "one class of several": (
+        pd.DataFrame({"x": [0.9, 0.5], "y": [np.nan, 0.5]}, ["a", "b"]),
+        "proportions.fillna({'y': 1 - proportions.sum(axis=1)})",
     ),
     "not reported": (
         P3.replace(0.5, np.nan),
@@ -488,7 +528,7 @@ NO_SHARES = {
 @pytest.mark.parametrize("case", NO_SHARES)
 def test_what_is_no_share_has_its_sentence(case):
     values, sentence = NO_SHARES[case]
-    bags = np.repeat(values.index, 5)
+    bags = np.repeat(getattr(values, "index", np.arange(2)), 5)
     with pytest.raises(ValueError, match=re.escape(sentence)):
         fitted(np.arange(float(len(bags)))[:, None], bags, values)
 

@@ -17,6 +17,7 @@ from ._arguments import (
     check_whole,
     explain,
     filters_kept,
+    hidden_number,
     keyed_rows,
     label_codes,
     numbers,
@@ -30,6 +31,7 @@ from ._arguments import (
     sorted_values,
 )
 from ._cells import OF_CHUNKS, REPEAT, refuse_cells, row_keys
+from ._elsewhere import advised, refuse_missing
 from ._kernels import (
     WITHOUT_GRAM,
     gram_matrix,

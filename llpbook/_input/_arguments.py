@@ -255,10 +255,9 @@ def check_column(name, values, n_instances, X=None, kind=None):
     except ValueError as error:
         raise ValueError(f"{name} must be one value an instance: {error}") from error
     if column.shape != (n_instances,):
-        only = isinstance(values, pd.DataFrame) and column.shape == (n_instances, 1)
         raise ValueError(
             f"{name} must have one entry for each of the {n_instances} instances in X, got shape {column.shape}"
-            + (f": pass {name}[{quote(values.columns[0])}]" if only else "")
+            + _one_column(name, values, column.shape, n_instances)
         )
     lost = pd.isna(column)
     if lost.any():
@@ -267,6 +266,22 @@ def check_column(name, values, n_instances, X=None, kind=None):
             f"{name} has a missing value at position {int(np.argmax(lost))}{cure}"
         )
     return column
+
+
+def _one_column(name, values, shape, n_instances):
+    """Say how to make one value per instance of a table; empty where it has other rows."""
+    frame = isinstance(values, pd.DataFrame)
+    if frame and shape == (n_instances, 1):
+        return f": pass {name}[{quote(values.columns[0])}]"
+    if name == "counts" and len(shape) == 1 and shape[0] < n_instances:
+        return ": they are of the rows. The sizes of the bags are counted from bags"
+    if name != "bags" or len(shape) != 2 or shape[0] != n_instances:
+        return ""
+    how = "from_frame(bags)" if frame else "from_arrays(bags.T)"
+    return (
+        f": if all columns together name a bag, pass pd.MultiIndex.{how}, and proportions keyed by the same columns; "
+        "bags that overlap, such as one division by each column, are not possible"
+    )
 
 
 #: What to do about a missing entry of an argument.
@@ -595,12 +610,36 @@ def _read_times(values, rule):
         return numbers("counts", values)
     except ValueError as error:
         odd = [v for v in values if isinstance(v, str) and not _is_number(v)]
-        line = "pd.to_numeric(counts)"
+        line = hidden_number(odd, "counts") or "pd.to_numeric(counts)"
         if odd and re.fullmatch(r"\s*\d{1,3}([, .\u00a0\u202f']\d{3})+\s*", odd[0]):
             line = f"counts.str.replace({odd[0].strip().lstrip('0123456789')[0]!r}, '').astype(int)"
         if not odd:
             raise
         raise ValueError(f"{rule}, got the text {quote(odd[0])}: {line}") from error
+
+
+def hidden_number(values, name):
+    """Advise about a text such as "<6" or "*" in the place of a count; empty where there is none.
+
+    Parameters
+    ----------
+    values : iterable
+    name : str
+        Of the table that holds them.
+
+    Returns
+    -------
+    str
+    """
+    for text in (v for v in values if isinstance(v, str)):
+        below = re.fullmatch(r"\s*(?:<|≤|under|less than|fewer than)\s*(\d+)\s*", text)
+        if below or not re.search(r"\d", text):
+            middle = int(below[1]) // 2 if below else "MIDDLE"
+            return (
+                f"if {quote(text)} marks a small number that is not published, put the middle of what it can be, "
+                f"{name}.replace({quote(text)}, {middle}).astype(int). Leaving out such places would raise the rates"
+            )
+    return ""
 
 
 def _is_number(text):

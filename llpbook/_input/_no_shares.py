@@ -43,6 +43,10 @@ def _why_text(text, line):
         return f"{text!r} is text: {line}{dot}.str.rstrip('% ').astype(float) / 100"
     if re.fullmatch(r"\s*\d+,\d+\s*", text):
         return f"{text!r} is text, with a comma: {line}.str.replace(',', '.').astype(float) if it is a decimal comma"
+    below = re.fullmatch(r"\s*[<≤]\s*(\d+(?:\.\d+)?)\s*(%?)\s*", text)
+    if below:
+        middle = float(below[1]) / (200 if below[2] else 2)
+        return f"{text!r} is text: put the middle of what it can be, {line}.replace({quote(text)}, {middle:g})"
     try:
         float(text)
     except ValueError:
@@ -89,9 +93,10 @@ def why_outside(matrix, row, column, classes):
     if value < 0:
         return (
             "a share is not negative. If it is what is left of a count, another count is larger than it should be, "
-            "such as more ballots than voters: correct these first"
+            "such as more ballots than voters: correct these first. If noise was added to protect people, "
+            'CountLogistic(proportion_errors=errors, proportion_noise="laplace"), or "gaussian", takes such shares'
         )
-    return _why_large(table[np.isfinite(table).all(axis=1)])
+    return _why_large(table[np.isfinite(table).all(axis=1)], classes)
 
 
 def _why_missing(row, column, classes):
@@ -107,10 +112,16 @@ def _why_missing(row, column, classes):
             f"the other classes sum to 1, so class {quote(name)} does not occur there, as after unstack: "
             "proportions.fillna(0)"
         )
-    return f"class {quote(name)} has no share there, and the others sum to {np.nansum(row):.6g}"
+    rest = ""
+    if np.isnan(row).sum() == 1 and classes is not None:
+        rest = (
+            ": if it is the rest, which was too small to be published, proportions.fillna({"
+            f"{quote(name)}: 1 - proportions.sum(axis=1)}})"
+        )
+    return f"class {quote(name)} has no share there, and the others sum to {np.nansum(row):.6g}{rest}"
 
 
-def _why_large(table):
+def _why_large(table, classes):
     """Of numbers above 1: percent, counts, or numbers of another kind."""
     least, most, several = (
         table.min(initial=0),
@@ -128,11 +139,33 @@ def _why_large(table):
     ):
         return "these are percent: divide percent by 100"
     if several and whole:
-        return "these are counts: proportions.div(proportions.sum(axis=1), axis=0)"
+        return _why_counts(table, classes)
     if whole or 2 <= most <= 100:
         other = "" if whole else (COUNTED_TWICE if most <= 10 else "") + OTHER_NUMBERS
-        return f"divide percent by 100, and counts by the sizes of the bags{other}"
+        rate = "; a rate per 1,000 or 100,000 people by that number" * bool(most > 100)
+        return (
+            f"divide percent by 100, and counts by the sizes of the bags{rate}{other}"
+        )
     return OTHER_NUMBERS.removeprefix(". ")
+
+
+def _why_counts(table, classes):
+    """Of counts of the classes, or of one class and of all."""
+    said = (
+        "these are counts: proportions.div(proportions.sum(axis=1), axis=0)"
+        if classes is not None
+        else "these are counts: proportions / proportions.sum(axis=1, keepdims=True), where the columns are the "
+        "classes 0, 1, … in this order, so that failures stand before successes"
+    )
+    for total, part in ((0, 1), (1, 0)) if table.shape[1] == 2 else ():
+        if (table[:, total] >= table[:, part]).all():
+            one, other = (f"proportions[:, {j}]" for j in (part, total))
+            if classes is not None:
+                one, other = (
+                    f"proportions[{quote(classes[j])}]" for j in (part, total)
+                )
+            return f"{said}. If one column counts all people, {one} / {other}"
+    return said
 
 
 #: Of counts above the size of their bag.
@@ -140,5 +173,6 @@ COUNTED_TWICE = "; a count by a size is above 1 where it is counted several time
 #: Of means, sums and other numbers per bag.
 OTHER_NUMBERS = (
     ". Means of a number, such as test scores or incomes, are no shares of a class: state the share of each bag above "
-    f"a threshold instead, or fit a regression; see {page('your_data')}"
+    "a threshold instead, or fit a regression. A rate per 1,000 or 100,000 people is divided by that number; see "
+    f"{page('your_data')}"
 )

@@ -13,6 +13,7 @@ from ._arguments import (
     numbers,
     refuse_mask,
 )
+from ._elsewhere import refuse_exchanged
 from ._keys import READ_AS_MISSING, quote
 from ._no_shares import why_no_number, why_outside
 from ._rows import is_off_by_one, refuse_shares_of_rows
@@ -207,6 +208,12 @@ def _refuse_sums(matrix, keys, classes):
         return
     bag = quote(off[0] if keys is None else keys[off[0]])
     total = f"proportions of bag {bag} sum to {matrix[off[0]].sum():.6g}, not 1"
+    if not matrix[off[0]].any():
+        rest = "[(proportions != 0).any(axis=1)]"
+        line = "[~proportions.any(axis=1)] = np.nan" if keys is None else rest
+        raise ValueError(
+            f"{total}: nobody was counted there. Leave out such bags, proportions{line}, and the rows that are in them"
+        )
     if sum_to_one(matrix):
         raise ValueError(
             f"{total}; if that is rounding, pass llpbook.proportions.restore_counts(bags, proportions).proportions"
@@ -281,8 +288,9 @@ def match_bags(proportions, bags, n_rows, X=None, *, noisy=False):
     ValueError
         If either is malformed, there is a share in each row, or a bag has none.
     """
-    matrix, classes, keys = check_proportions(proportions, True, noisy)
     values = check_column("bags", bags, n_rows, X)
+    refuse_exchanged(values, proportions)
+    matrix, classes, keys = check_proportions(proportions, True, noisy)
     refuse_shares_of_rows(proportions, matrix, keys, bags, values, X)
     codes = check_bags(values, n_rows, len(matrix), keys)
     return Matched(matrix, classes, keys, codes)
@@ -304,6 +312,11 @@ def doubt_of_numbers(matched, sizes):
     """
     off = is_off_by_one(matched.matrix, matched.keys, sizes)
     last = len(sizes) - 1
+    if matched.keys is None and last > 8 and sizes[:2].all() and not sizes[2:].any():
+        return (
+            f"bags holds only 0 and 1 of the {last + 1} rows of proportions. If these are labels of instances, pass "
+            "the bag of each instance in their place: fit(X, bags, proportions)"
+        )
     if off is False or (off is None and matched.keys is None):
         return ""
     read = f"bags are numbered from 1 to {last}, and the {last + 1} rows of proportions are those of bags 0 to {last}"

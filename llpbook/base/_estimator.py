@@ -15,6 +15,7 @@ from .. import __version__
 from .._input import (
     InvalidParameterError,
     NotIdentifiableError,
+    advised,
     as_frame,
     check_column,
     constraints,
@@ -23,6 +24,7 @@ from .._input import (
     page,
     quote,
     refuse_huge,
+    refuse_missing,
     refuse_unusable,
 )
 from ._bag_data import (
@@ -195,6 +197,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         cls._parameter_constraints = constraints(cls)
+        if "__init__" in vars(cls):
+            cls.__init__ = advised(cls.__init__)
 
     def __getstate__(self):
         state = {key: plain(value) for key, value in super().__getstate__().items()}
@@ -220,6 +224,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
         room = type(self).__module__.split(".")[1]
         return {"page": page(CHAPTER.get(room, room))}
 
+    @advised
     def fit(self, X, bags, proportions=None, labels=None, *, counts=None):
         """Learn from bags and their label proportions.
 
@@ -312,12 +317,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _read(self, X, bags, proportions, labels=None, counts=None):
         """Check the hyper-parameters and the input, and return `BagData`."""
         self._validate_params()
-        if proportions is None:
-            step = type(self).__name__.lower()
-            raise ValueError(
-                "proportions is missing: pass fit(X, bags, proportions); a Pipeline takes STEP__proportions, "
-                f"such as make_pipeline(…, {type(self).__name__}()).fit(X, bags, {step}__proportions=proportions)"
-            )
+        refuse_missing(proportions, bags, type(self).__name__)
         noisy = self.get_params(deep=False).get("proportion_noise") is not None
         rows, kernel = self._check_X(X, reset=True), None
         if self.__sklearn_tags__().input_tags.pairwise:

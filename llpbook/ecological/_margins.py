@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from .._input import check_column, numbers, places_of, quote
+from .._input import check_column, hidden_number, numbers, places_of, quote
 from ..base import NotIdentifiableError, warn
 from ._strata import Margins
 
@@ -71,6 +71,11 @@ def read_margins(groups, classes, strata=None):
 def _read_counts(argument, table):
     """Counts, names of places or None, and names of columns."""
     frame = isinstance(table, pd.DataFrame)
+    hidden = hidden_number(np.ravel(np.asarray(table)).tolist(), argument)
+    if hidden:
+        raise ValueError(
+            f"{argument} must be numbers: {hidden}. Then pass both to check_margins with rule='scale'"
+        )
     values = numbers(argument, table)
     if values.ndim != 2 or values.shape[1] < 2:
         raise ValueError(
@@ -85,7 +90,8 @@ def _read_counts(argument, table):
         k, j = np.argwhere(wrong)[0]
         raise ValueError(
             f"{argument} must be counts of people, 0 or more, got {quote(values[k, j])} in row {k}, column {j}; a "
-            "place that has not reported is left out of both tables, an empty cell is a 0"
+            "place that has not reported is left out of both tables, an empty cell is a 0, and a small number that is "
+            "not published the middle of what it can be"
         )
     columns = pd.Index(table.columns) if frame else pd.RangeIndex(values.shape[1])
     if not values.any(axis=0).all():

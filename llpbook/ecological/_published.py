@@ -9,6 +9,7 @@ from .._counts import whole_counts
 from .._input import (
     SURE,
     as_frame,
+    hidden_number,
     named_totals,
     numbers,
     quote,
@@ -222,13 +223,7 @@ def read_counts_of_places(table, name):
             f"{name} must be a DataFrame with a row per place and one named column per "
             f"{'group' if name == 'groups' else 'class'}, got {type(table).__name__}, shape {np.shape(table)}"
         )
-    for column in table.columns:
-        texts = [v for v in table[column] if isinstance(v, str)]
-        if texts:
-            raise ValueError(
-                f"{name} holds the text {texts[0]!r} in column {quote(column)}. If the column names the places, pass "
-                f"{pandas}.set_index({quote(column)}); numbers like 1,234 are read by pd.read_csv(…, thousands=',')"
-            )
+    refuse_text(table, name, pandas)
     values = numbers(name, table.astype(float))
     wrong = (values < 0) | (values != np.round(values)) & ~np.isnan(values)
     if wrong.any():
@@ -247,6 +242,23 @@ def read_counts_of_places(table, name):
             f"{quote(table.index[row])}, column {quote(table.columns[column])}{hint}"
         )
     return pd.DataFrame(values, table.index, table.columns)
+
+
+def refuse_text(table, name, pandas):
+    """Refuse text in the place of counts: names of the places, thousands, or marks of numbers not published."""
+    for column in table.columns:
+        texts = [v for v in table[column] if isinstance(v, str)]
+        if texts:
+            numeric = pd.to_numeric(table[column], errors="coerce").notna()
+            hidden = hidden_number(texts, pandas) if numeric.any() else ""
+            if hidden:
+                raise ValueError(
+                    f"{name} holds text in column {quote(column)}: {hidden}. Then take rule='scale'"
+                )
+            raise ValueError(
+                f"{name} holds the text {texts[0]!r} in column {quote(column)}. If the column names the places, pass "
+                f"{pandas}.set_index({quote(column)}); numbers like 1,234 are read by pd.read_csv(…, thousands=',')"
+            )
 
 
 def without_totals(table, name, notes):

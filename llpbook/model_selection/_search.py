@@ -30,6 +30,7 @@ from .._input import (
     match_bags,
     page,
     refuse_cells,
+    refuse_missing,
     rows_of_instances,
     safe_indexing,
 )
@@ -192,8 +193,7 @@ class BagSearch:
             fails in a split, as where the training bags have equal shares.
         """
         refuse_others(self, others)
-        if proportions is None:
-            raise ValueError("proportions is missing: pass fit(X, bags, proportions)")
+        refuse_missing(proportions, bags, None)
         for trial in trials(self):
             check_learner(trial)
         matrix, _, keys, codes = match_bags(proportions, bags, count_rows(X), X)

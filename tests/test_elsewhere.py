@@ -1,0 +1,145 @@
+"""Arguments of other tools, and what stands in another's place: each is refused with the line to write instead."""
+
+import inspect
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from llpbook import (
+    CountBoosting,
+    CountLogistic,
+    InvCal,
+    LLPGridSearchCV,
+    LLPWarning,
+    MeanMap,
+    check_margins,
+    ecological_rates,
+)
+
+BAGS = np.repeat(np.arange(12), 10)
+X = np.random.default_rng(0).normal(size=(120, 2)) + BAGS[:, None] / 4
+Y = (X[:, 0] > 1.5).astype(int)
+P = np.bincount(BAGS, Y) / 10
+#: What a message says about "<6".
+MIDDLE = "classes.replace('<6', 3).astype(int)"
+#: Calls with an argument of another tool, and what to write instead.
+OF_OTHERS = {
+    "CountLogistic takes no class_weight: the shares say": lambda: CountLogistic(
+        class_weight="balanced"
+    ),
+    "CountLogistic takes no alpha: write C, which is large": lambda: CountLogistic(
+        alpha=1
+    ),
+    "MeanMap takes no C: write alpha, which is large": lambda: MeanMap(C=1),
+    "InvCal takes no C: write C_p": lambda: InvCal(C=1),
+    "CountBoosting takes no max_depth: write max_leaf_nodes": lambda: CountBoosting(
+        max_depth=3
+    ),
+    "CountLogistic takes no kernal: perhaps kernel. It takes C": lambda: CountLogistic(
+        kernal="rbf"
+    ),
+    "CountLogistic takes no solver. It takes C": lambda: CountLogistic(solver="lbfgs"),
+    "MeanMap.fit takes no sample_weight: frequencies": lambda: MeanMap().fit(
+        X, BAGS, P, sample_weight=np.ones(len(X))
+    ),
+    "MeanMap.fit takes no groups: the groups are the bags": lambda: MeanMap().fit(
+        X, Y, groups=BAGS
+    ),
+    "MeanMap.fit takes no y: labels of instances": lambda: MeanMap().fit(X, y=Y),
+    "CountLogistic.fit takes no sample_weight": lambda: make_pipeline(
+        StandardScaler(), CountLogistic()
+    ).fit(X, BAGS, countlogistic__sample_weight=np.ones(len(X))),
+}
+
+
+@pytest.mark.parametrize("words", OF_OTHERS)
+def test_arguments_of_other_tools_say_what_to_write(words):
+    with pytest.raises(TypeError, match=re.escape(words)):
+        OF_OTHERS[words]()
+
+
+def test_checked_signatures_are_those_that_were_written():
+    assert next(iter(inspect.signature(MeanMap).parameters)) == "alpha"
+    parameters = inspect.signature(MeanMap.fit).parameters
+    assert list(parameters) == ["self", "X", "bags", "proportions", "labels", "counts"]
+
+    class Open(MeanMap):
+        def __init__(self, alpha=1.0, **others):
+            super().__init__(alpha)
+            self.others = others
+
+    assert Open(any=1).others == {"any": 1}
+
+
+@pytest.mark.parametrize("labels", [Y, Y > 0, np.array(["no", "yes"])[Y], X[:, 0] // 1])
+def test_labels_in_the_place_of_bags_without_shares(labels):
+    words = "proportions is missing.*If the second argument holds labels of instances"
+    for method in (MeanMap(), LLPGridSearchCV(MeanMap(), {"alpha": [1]})):
+        with pytest.raises(ValueError, match=words):
+            method.fit(X, labels)
+        with pytest.raises(ValueError, match=r"params=.'proportions': prop") as error:
+            method.fit(X, BAGS)
+        assert "holds labels" not in str(error.value)
+
+
+def test_shares_in_the_place_of_bags():
+    means = np.array([X[k == BAGS].mean(axis=0) for k in range(12)])
+    for rows, shares in ((means, P), (X, P[BAGS]), (means, pd.Series(P))):
+        with pytest.raises(ValueError, match=r"like shares.*fit\(X, np.arange\(len"):
+            CountLogistic().fit(rows, shares)
+    model = CountLogistic().fit(means, np.arange(12), P, counts=np.full(12, 10))
+    assert model.score(X, Y) > 0.6
+
+
+@pytest.mark.parametrize("name", ["{}", "ward {}"])
+def test_bags_in_the_place_of_shares(name):
+    bags = np.array([name.format(k) for k in BAGS]) if "w" in name else BAGS
+    for third in (bags, pd.Series(bags)):
+        with pytest.raises(ValueError, match=r"if these are the bags, they come sec"):
+            MeanMap().fit(X, Y, third)
+
+
+def test_labels_in_the_place_of_bags_are_doubted():
+    with pytest.warns(LLPWarning, match="only 0 and 1 of the 12 rows of proportions"):
+        CountLogistic().fit(X, Y, np.linspace(0.2, 0.8, 12))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        CountLogistic(C=1).fit(X[BAGS > 3], BAGS[BAGS > 3], P)
+        CountLogistic(C=1).fit(X, BAGS, P)
+
+
+def test_bags_of_two_columns_are_joined():
+    table = pd.DataFrame({"county": BAGS // 3, "year": BAGS % 3})
+    shares = pd.Series(P, pd.MultiIndex.from_frame(table.drop_duplicates()))
+    for bags, line in (
+        (table, "from_frame(bags)"),
+        (table.to_numpy(), "from_arrays(bags.T)"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(line)):
+            CountLogistic().fit(X, bags, shares)
+        names = eval(f"pd.MultiIndex.{line}", {"pd": pd, "bags": bags})
+        one = CountLogistic().fit(X, names, shares)
+        assert_allclose(one.coef_, CountLogistic().fit(X, BAGS, P).coef_)
+
+
+def test_small_numbers_that_are_not_published():
+    old = np.arange(10, 90, 10)
+    groups = pd.DataFrame({"young": 100 - old, "old": old})
+    classes = pd.DataFrame({"well": 100 - old // 10, "ill": old // 10})
+    hidden = classes.astype(object).where(classes >= 6, "<6")
+    for read, then in (
+        (check_margins, "Then take rule"),
+        (ecological_rates, "Then pass both"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(MIDDLE) + ".*" + then):
+            read(groups, hidden)
+        with pytest.raises(ValueError, match=r"groups.replace\('\*', MIDDLE"):
+            read(groups.astype(object).where(groups > 12, "*"), classes)
+    margins = check_margins(groups, eval(MIDDLE, {"classes": hidden}), rule="scale")
+    assert margins.classes["ill"].tolist() == [3] * 5 + [6, 7, 8]
