@@ -119,7 +119,7 @@ oldest:  ## unit tests at the oldest versions
 	MPLBACKEND=agg $(OLD)/bin/python -m pytest -q -n 2 --dist loadscope $(WAS_SOON:%=-W default::%) $(WITHOUT_BOOK)
 
 # What a release publishes, in empty environments: on every Python with the newest libraries, then with the oldest.
-PYTHONS ?= $(shell for v in 3.11 3.12 3.13 3.14; do python$$v -V > /dev/null 2>&1 && echo $$v; done)
+PYTHONS ?= $(shell for v in 3.11 3.12 3.13 3.14; do python$$v -V > /dev/null 2>&1 && echo $$v || true; done)
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 install-check: dist installed  ## wheel and sdist, installed and tried (PYTHONS="3.11 3.12")
 installed:
