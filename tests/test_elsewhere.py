@@ -20,6 +20,8 @@ from llpbook import (
     MeanMap,
     check_margins,
     ecological_rates,
+    label_proportions,
+    random_bags,
 )
 
 BAGS = np.repeat(np.arange(12), 10)
@@ -86,6 +88,17 @@ def test_labels_in_the_place_of_bags_without_shares(labels):
         with pytest.raises(ValueError, match=r"params=.'proportions': prop") as error:
             method.fit(X, BAGS)
         assert "holds labels" not in str(error.value)
+
+
+def test_the_line_for_labels_that_are_hidden_works():
+    with pytest.raises(ValueError, match="labels hidden") as error:
+        CountLogistic().fit(X, Y)
+    lines = re.search(r"bags = (.*?) and proportions = (.*\))$", str(error.value))
+    names = {"random_bags": random_bags, "label_proportions": label_proportions}
+    bags = eval(lines[1], names | {"X": X})
+    shares = eval(lines[2], names | {"labels": Y, "bags": bags})
+    assert np.bincount(bags).tolist() == [20] * 6
+    assert_allclose(20 * shares[:, 1], np.bincount(bags, Y))
 
 
 def test_shares_in_the_place_of_bags():

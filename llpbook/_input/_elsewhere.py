@@ -112,7 +112,7 @@ def refuse_missing(proportions, bags, step):
     if _n_different(values) <= min(MOST_CLASSES, len(values) / 2):
         said += (
             ". If the second argument holds labels of instances, take a classifier of scikit-learn; to try a method "
-            "with labels hidden, bags = random_bags(X, 20) and proportions = label_proportions(labels, bags)"
+            "with labels hidden, bags = random_bags(X, bag_size=20) and proportions = label_proportions(labels, bags)"
         )
     raise ValueError(said)
 
