@@ -1271,7 +1271,7 @@ BUILT_ON = {
 
 
 def imports():
-    """For each import of one room from another: room, module that is named, name."""
+    """For each import of one room from another: room, module that is named, name. The version belongs to no room."""
     root = Path(llpbook.__file__).parents[1]
     for path in root.glob("llpbook/**/*.py"):
         package = ".".join(path.relative_to(root).parent.parts)
@@ -1281,7 +1281,7 @@ def imports():
                 source = resolve_name("." * node.level + (node.module or ""), package)
                 for alias in node.names:
                     found = f"{source}.{alias.name}".split(".")
-                    if found[0] == "llpbook" and found[1] != room:
+                    if found[0] == "llpbook" and found[1] not in (room, "__version__"):
                         yield room, found[1:-1] or found[1:], alias.name
 
 
