@@ -14,15 +14,18 @@ from sklearn.preprocessing import StandardScaler
 from llpbook import (
     CountBoosting,
     CountLogistic,
+    FullBagKFold,
     InvCal,
     LLPGridSearchCV,
     LLPWarning,
     MeanMap,
     check_margins,
     ecological_rates,
+    identifiability,
     label_proportions,
     random_bags,
 )
+from llpbook.proportions import check_proportions
 
 BAGS = np.repeat(np.arange(12), 10)
 X = np.random.default_rng(0).normal(size=(120, 2)) + BAGS[:, None] / 4
@@ -139,6 +142,56 @@ def test_bags_of_two_columns_are_joined():
         names = eval(f"pd.MultiIndex.{line}", {"pd": pd, "bags": bags})
         one = CountLogistic().fit(X, names, shares)
         assert_allclose(one.coef_, CountLogistic().fit(X, BAGS, P).coef_)
+
+
+SIZES = np.array([3, 7, 12, 8, 15, 5, 10, 10, 20, 6, 14, 10])
+#: Shares of three bags, each with its classes by name.
+NAMED = {"a": {"no": 0.8, "yes": 0.2}, "b": {"yes": 0.5, "no": 0.5}, "c": {"yes": 1.0}}
+
+
+@pytest.mark.parametrize("form", [list, np.array, pd.Series])
+def test_sizes_in_the_place_of_bags(form):
+    bags = np.repeat(np.arange(12), SIZES)
+    shares = np.bincount(bags, Y) / SIZES
+    sizes = form(SIZES)
+    calls = [
+        lambda: CountLogistic().fit(X, sizes, shares),
+        lambda: list(FullBagKFold(2).split(X, groups=sizes)),
+        lambda: label_proportions(Y, sizes),
+        lambda: identifiability(sizes, shares),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=r"size.* pass np.repeat\(") as error:
+            call()
+        line = re.search(r"np\.repeat\(np.*?\), \w+\)", str(error.value))[0]
+        right = eval(line, {"np": np, "bags": sizes, "groups": sizes})
+        assert right.tolist() == bags.tolist()
+    with pytest.raises(ValueError, match=r"120 inst.*, got shape \(119,\)") as error:
+        CountLogistic().fit(X, bags[1:], shares)
+    assert "np.repeat" not in str(error.value)
+
+
+def test_sizes_keyed_by_bag_in_the_place_of_bags():
+    sizes = pd.Series(SIZES, list("lkjihgfedcba"))
+    with pytest.raises(ValueError, match=r"sizes of 12 bags.* sum is 120") as error:
+        CountLogistic().fit(X, sizes, pd.Series(P, sizes.index))
+    right = eval(str(error.value).rpartition("pass ")[2], {"np": np, "bags": sizes})
+    assert pd.Series(right).value_counts().to_dict() == sizes.to_dict()
+
+
+@pytest.mark.parametrize("row", [dict, pd.Series])
+@pytest.mark.parametrize("form", [dict, list, pd.Series])
+def test_classes_in_another_order_in_each_bag(form, row):
+    rows = {name: row(shares) for name, shares in NAMED.items()}
+    shares = list(rows.values()) if form is list else form(rows)
+    with pytest.raises(ValueError, match="another order in each") as error:
+        check_proportions(shares)
+    line = re.search(r"pass (.*), the positive", str(error.value))[1]
+    mended = eval(line, {"pd": pd, "proportions": shares})
+    matrix, classes, keys = check_proportions(mended)
+    assert matrix.tolist() == [[0.8, 0.2], [0.5, 0.5], [0, 1]]
+    assert classes.tolist() == ["no", "yes"]
+    assert keys.tolist() == ([0, 1, 2] if form is list else ["a", "b", "c"])
 
 
 def test_small_numbers_that_are_not_published():

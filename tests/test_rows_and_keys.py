@@ -318,6 +318,10 @@ KEYS = {
     "space in the shares": ([f"P{k}" for k in range(20)], [f" P{k}" for k in range(20)], "differ in spaces"),
     "hard space": ([f"P\u00a0{k}" for k in range(20)], [f"P {k}" for k in range(20)], "differ in spaces"),
     "two spaces": ([f"P {k}" for k in range(20)], [f"P  {k}" for k in range(20)], "differ in spaces"),
+    "intervals": (pd.interval_range(0, 20), [f"({k}, {k + 1}]" for k in range(20)], r"an Interval\) .* differ in type"),
+    "text of intervals": ([f"({k}, {k + 1}]" for k in range(20)], pd.interval_range(0, 20), "differ in type"),
+    "dates": (pd.date_range("2024-01-30", periods=20), pd.date_range("2024-01-30", periods=20).astype(str), "in type"),
+    "text of dates": (pd.date_range("2024", periods=20).astype(str), pd.date_range("2024", periods=20), "in type"),
     "capitals": ([f"WAKE {k}" for k in range(20)], [f"Wake {k}" for k in range(20)], "differ in capital letters"),
     "accents": ([f"Cue\u0301{k}" for k in range(20)], [f"Cu\u00e9{k}" for k in range(20)], "differ in accents"),
     "several": ([f"wake {k} " for k in range(20)], [f"Wake {k}" for k in range(20)], "spaces and capital letters"),
@@ -345,6 +349,21 @@ def test_keys_that_differ_by_their_form_come_with_the_lines_that_make_them_alike
         fitted(table[["x"]], scope["bags"], scope["proportions"]),
         fitted(T[["x"]], T["bag"], by_bag),
     )
+
+
+def test_categories_and_edges_of_cut():
+    by_bag = T.groupby("bag")["share"].first()
+    where = pd.cut(T["bag"] + 0.5, range(26))  # five intervals hold nobody
+    shares = T["y"].groupby(where, observed=False).mean()
+    assert shares.isna().sum() == 5
+    right = fitted(T[["x"]], T["bag"], by_bag)
+    assert_allclose(fitted(T[["x"]], where, shares), right)
+    assert_allclose(fitted(T[["x"]], where, shares[::-1]), right)
+    with pytest.raises(ValueError, match="outside of the edges of"):
+        fitted(T[["x"]], pd.cut(T["bag"] + 0.5, range(20)), shares)
+    codes = pd.Series(pd.factorize(T["bag"].where(T["bag"] < 19))[0])
+    with pytest.raises(ValueError, match=r"got -1; pd\.factorize and cat\.codes write"):
+        fitted(T[["x"]], codes, by_bag.to_numpy())
 
 
 def said_of_key(names, shares):
@@ -378,7 +397,7 @@ READ = [["12", "0", "3"], [12.0, 0.0, 3.0], ["12.0", "0", " 3"], pd.Series([12, 
         pd.Series([12, 0, 3], dtype="Float64"), pd.Series(["12", "0", "3"], dtype="string"), np.array([12, 0, 3], "u2"),
         np.array([12, 0, 3], object), pd.Series(["12", "0", "3"], dtype="category")]  # fmt: skip
 NO_COUNTS = {
-    "parts": ([12.5, 1, 1], "got 12.5"),
+    "parts": ([12.5, 1, 1], "leave out counts, and pass the weighted share of each"),
     "negative": ([-1, 1, 1], "got -1. A negative number is often a mark"),
     "nothing": ([np.nan, 1, 1], "counts has a missing value at position 0"),
     "NA": (pd.Series([None, 1, 1], dtype="Int64"), "missing value at position 0"),

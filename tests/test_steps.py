@@ -480,6 +480,33 @@ def test_tools_that_the_page_calls_unsafe_are_refused(tool):
         LLPGridSearchCV(model, {}).fit(X, bags, p)
 
 
+@pytest.mark.parametrize("gap", [1, 2])
+def test_probabilities_of_bags_that_scikit_learn_numbers_anew(gap):
+    X, _, bags, p = problem()
+    county, shares = gap * bags, pd.Series(p, gap * np.arange(len(p)))
+    how = next(how for names, (*_, how) in zip(TOOLS, ROWS, strict=True) if "cross_val_predict" in names)  # fmt: skip
+    line = re.search(r"`(shares\[[^`]*)`", how)[1]
+    names_of_page = {"np": np, "shares": shares, "county": county}
+
+    def predicted(values):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # scikit-learn expects a class per bag
+            return cross_val_predict(
+                CountLogistic(), X, county, groups=county, cv=FullBagKFold(5),
+                params={"proportions": values}, method="predict_proba",
+            )[:, :2]  # fmt: skip
+
+    right = np.empty((len(X), 2))
+    for train, test in FullBagKFold(5).split(X, groups=county):
+        model = CountLogistic().fit(X[train], county[train], shares)
+        right[test] = model.predict_proba(X[test])
+    assert_allclose(predicted(eval(line, names_of_page)), right)
+    by_number = shares.reindex(range(gap * len(shares)), fill_value=0.5).to_numpy()
+    assert np.allclose(predicted(by_number), right) == (
+        gap == 1
+    )  # why the page says so
+
+
 def test_the_lines_of_the_page_score_by_proportions():
     """The arguments as the page has them, under its names."""
     X, y, county, shares = problem()

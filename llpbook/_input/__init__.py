@@ -39,7 +39,7 @@ from ._kernels import (
     kernel_features,
     refuse_indefinite,
 )
-from ._keys import places_of, quote
+from ._keys import places_of, quote, with_article
 from ._parameters import constraints
 from ._rounded import (
     BY_CHANCE,

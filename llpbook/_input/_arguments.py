@@ -179,8 +179,14 @@ def check_codes(bags, n_bags=None, y=None, there=False):
         raise ValueError(
             f"bags must be integers that index the rows of proportions, got dtype {bags.dtype}"
         )
+    cure = "" if y is None or len(bags) == np.size(y) else _of_sizes(bags, np.size(y))
+    if cure:
+        raise ValueError(f"bags has {len(bags)} entries, and y {np.size(y)}{cure}")
     if bags.min() < 0:
-        raise ValueError(f"bags must not be negative, got {bags.min()}")
+        coded = "; pd.factorize and cat.codes write -1 for a missing name"
+        raise ValueError(
+            f"bags must not be negative, got {bags.min()}{coded * bool(bags.min() == -1)}"
+        )
     n_bags = int(bags.max()) + 1 if n_bags is None else check_whole("n_bags", n_bags)
     if bags.max() >= n_bags:
         raise ValueError(
@@ -262,6 +268,8 @@ def check_column(name, values, n_instances, X=None, kind=None):
     lost = pd.isna(column)
     if lost.any():
         cure = MISSING.get(kind or name, "")
+        if any(isinstance(value, pd.Interval) for value in column):
+            cure = "; its value is outside of the edges of pd.cut: widen these, or leave out its row"
         raise ValueError(
             f"{name} has a missing value at position {int(np.argmax(lost))}{cure}"
         )
@@ -275,12 +283,28 @@ def _one_column(name, values, shape, n_instances):
         return f": pass {name}[{quote(values.columns[0])}]"
     if name == "counts" and len(shape) == 1 and shape[0] < n_instances:
         return ": they are of the rows. The sizes of the bags are counted from bags"
+    if name in ("bags", "groups") and len(shape) == 1:
+        return _of_sizes(values, n_instances, name)
     if name != "bags" or len(shape) != 2 or shape[0] != n_instances:
         return ""
     how = "from_frame(bags)" if frame else "from_arrays(bags.T)"
     return (
         f": if all columns together name a bag, pass pd.MultiIndex.{how}, and proportions keyed by the same columns; "
         "bags that overlap, such as one division by each column, are not possible"
+    )
+
+
+def _of_sizes(values, n_instances, name="bags"):
+    """Say how to make the bag of each instance of the sizes of the bags; empty where values are no sizes."""
+    sizes = as_column(values)
+    if sizes.dtype.kind not in "iu" or sizes.sum() != n_instances or (sizes < 1).any():
+        return ""
+    numbered = isinstance(getattr(values, "index", None), pd.RangeIndex)
+    named = isinstance(values, pd.Series) and not numbered
+    names = f"{name}.index" if named else f"np.arange({len(sizes)})"
+    return (
+        f": if these are the sizes of {len(sizes)} bags, since their sum is {n_instances}, and the rows stand bag by "
+        f"bag, pass np.repeat({names}, {name})"
     )
 
 
@@ -506,7 +530,8 @@ def check_bags(bags, n_instances, n_bags, bag_labels=None, X=None):
         if n_bags == n_instances < values.max(initial=0) + 1:
             raise ValueError(
                 f"bags holds {values.max()}, but proportions has no such row (it has {n_bags}, as many as X: if a tool "
-                "of scikit-learn cut both, give proportions keyed by bag)"
+                "of scikit-learn cut both, give proportions keyed by bag; if bags holds the size of each bag, pass "
+                f"np.repeat(np.arange({n_bags}), bags))"
             )
         return check_codes(values, n_bags, there=True)[0]
     refuse_rounded("bags", values)
@@ -577,7 +602,10 @@ def read_counts(counts, n_rows, original=None, *, name="counts", some=True):
     wrong = ~((times >= 0) & (times == np.round(times)) & (times < 2**53))
     if wrong.any():
         first = values[wrong][0]
-        why = "Weights of a survey are no frequencies"
+        why = (
+            "Weights of a survey are no frequencies: leave out counts, and pass the weighted share of each bag as "
+            "proportions"
+        )
         if times[wrong][0] < 0:
             why = "A negative number is often a mark for a number that is not published"
         raise ValueError(

@@ -27,9 +27,9 @@ def is_number(key):
 
 
 def as_text(key):
-    """A key as text: of a number that is whole, without a decimal point."""
+    """A key as text: of a number that is whole, without a decimal point; of a date, without the time."""
     whole = is_number(key) and np.isfinite(key) and key == round(key)
-    return str(int(key)) if whole else str(key)
+    return str(int(key)) if whole else str(key).removesuffix(" 00:00:00")
 
 
 def reduced(key):
@@ -43,7 +43,7 @@ def reduced(key):
 def differences(key, other):
     """Describe the difference of two keys that are equal when `reduced`."""
     one, two = as_text(key), as_text(other)
-    if is_number(key) != is_number(other):
+    if kind(key) != kind(other):
         yield "type"
     spaces = [(t != " ".join(t.split())) for t in (one, two)]
     if any(spaces):
@@ -66,6 +66,8 @@ def mending(key, other):
         whole = isinstance(key, int | np.integer)
         line = ".astype(str)" if whole else ".astype(int).astype(str)"
         line *= not is_number(other)
+    elif not isinstance(key, str):
+        line = ".astype(str)"  # of True, an interval of pd.cut, a date
     else:
         line = ".str.strip()" * (text != text.strip())
         line += r".str.replace(r'\s+', ' ', regex=True)" * (
@@ -109,6 +111,8 @@ def explain_key(key, keys, name="bags", other="proportions"):
     str
     """
     keys = list(keys[:LOOKED_AT])
+    if isinstance(key, np.datetime64):
+        key = pd.Timestamp(key)
     pairs = [k for k in keys if isinstance(k, tuple)]
     if pairs and not isinstance(key, tuple) and key in {e for k in pairs for e in k}:
         return f"the keys of {other} are tuples such as {pairs[0]!r}: if they are bag and class, pass {other}.unstack()"
@@ -132,7 +136,13 @@ def kind(key):
     """The type of a key, in a word."""
     if is_number(key):
         return "a number"
-    return "text" if isinstance(key, str) else f"a {type(key).__name__}"
+    return "text" if isinstance(key, str) else with_article(key)
+
+
+def with_article(value):
+    """The name of the type of a value, such as "an Interval"."""
+    name = type(value).__name__
+    return f"a{'n' * (name[0] in 'AEIOaeio')} {name}"
 
 
 #: Types of an index that read text as one of their values: "01/02/2020" as a date of January.

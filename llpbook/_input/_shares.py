@@ -141,6 +141,7 @@ def _read_table(proportions):
     refuse_lazy("proportions", values)
     values = as_frame(values)
     refuse_columns(values, ".to_pandas()" * (values is not proportions))
+    _refuse_named_rows(values)
     if isinstance(values, dict):
         keys = pd.Index(list(values), tupleize_cols=False)
         values = list(values.values())
@@ -156,6 +157,25 @@ def _read_table(proportions):
     return values, keys, classes
 
 
+def _refuse_named_rows(values):
+    """Refuse rows that name their classes, such as those of value_counts: their order may differ between bags."""
+    rows = values.values() if isinstance(values, dict) else values
+    if not isinstance(values, dict | pd.Series | list | tuple) or not len(values):
+        return
+    if not all(isinstance(row, dict | pd.Series) for row in rows):
+        return
+    line = "list(proportions), range(len(proportions))"
+    if isinstance(values, dict):
+        line = "list(proportions.values()), list(proportions)"
+    elif isinstance(values, pd.Series):
+        line = "list(proportions), proportions.index"
+    classes = sorted({name for row in rows for name in dict(row)}, key=str)
+    raise ValueError(
+        f"proportions has a {type(next(iter(rows))).__name__} per bag, whose classes may stand in another order in "
+        f"each: pass pd.DataFrame({line}).fillna(0)[[{', '.join(map(quote, classes))}]], the positive class last"
+    )
+
+
 def _why_twice(values, keys, bad):
     """Advice about a key that occurs twice."""
     if np.ndim(bad) == 0 and pd.isna(bad):
@@ -167,7 +187,10 @@ def _why_twice(values, keys, bad):
     other = rows[np.argmax((rows != rows[0]).any(axis=1))]
     if (rows == rows[0]).all():
         return "; if it stands in each row of the bag, pass proportions.groupby(level=0).first()"
-    return f", once with {rows[0].tolist()} and once with {other.tolist()}"
+    return (
+        f", once with {rows[0].tolist()} and once with {other.tolist()}: leave out the wrong one, or, if they are two "
+        "places, key both proportions and bags by a second column, too"
+    )
 
 
 def _read_numbers(values):

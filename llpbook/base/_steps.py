@@ -18,6 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from .._input import with_article
 from ._running import warn
 
 
@@ -205,7 +206,7 @@ def check_learner(estimator, name="estimator"):
         )
     for step, reader in label_readers(estimator):
         raise ValueError(
-            f"{name} has the step {step!r}, a {type(reader).__name__}, which looks at y; with bags in the place of y "
+            f"{name} has the step {step!r}, {with_article(reader)}, which looks at y; with bags in the place of y "
             f"it would look for what tells bags apart, and not classes. {MEND}"
         )
 
@@ -255,7 +256,7 @@ def warn_of_label_readers(model):
     """Warn where a step before the last one has used ``y``."""
     for step, reader in label_readers(model):
         warn(
-            f"the step {step!r} of the pipeline, a {type(reader).__name__}, looks at y, and fit(X, bags) hands it the "
+            f"the step {step!r} of the pipeline, {with_article(reader)}, looks at y, and fit(X, bags) hands it the "
             f"bags: it looked for what tells bags apart, and not classes. {MEND}"
         )
 

@@ -176,7 +176,7 @@ def check_margins(
     kept = ~off | (action != LEFT_OUT)
     too_many = classes_too_many(G, V, judged)
     if not kept.any():
-        others = " and ".join(repr(other) for other in RULES if other != rule)
+        others = " and ".join(f"rule={other!r}" for other in RULES if other != rule)
         raise ValueError(
             f"groups and classes agree in no place under rule={rule!r} ({judged.value_counts().to_dict()}): "
             f"{too_many or f'see the other rules, {others}'}"
