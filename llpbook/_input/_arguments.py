@@ -287,10 +287,15 @@ def _one_column(name, values, shape, n_instances):
         return _of_sizes(values, n_instances, name)
     if name != "bags" or len(shape) != 2 or shape[0] != n_instances:
         return ""
+    matrix = values if frame else np.asarray(values)
+    if np.isin(matrix, (0, 1)).all() and (np.sum(matrix, axis=1) == 1).all():
+        line = "bags.idxmax(axis=1)" if frame else "np.argmax(bags, axis=1)"
+        return f": if each column marks a bag, pass {line}"
     how = "from_frame(bags)" if frame else "from_arrays(bags.T)"
     return (
         f": if all columns together name a bag, pass pd.MultiIndex.{how}, and proportions keyed by the same columns; "
-        "bags that overlap, such as one division by each column, are not possible"
+        "bags that overlap, such as one division by each column, are not possible. Where columns are parts of a row in "
+        "several bags, such as of a ZIP code in several counties, put it into the bag that holds most of it"
     )
 
 
@@ -355,6 +360,11 @@ def explain(X, error):
     -------
     str
     """
+    if isinstance(X, list | tuple | np.ndarray) and len(X) and np.ndim(X[0]) == 2:
+        return (
+            "it holds a table for each bag. Pass one row per instance, np.concatenate(X), and for these rows bags = "
+            "np.repeat(np.arange(len(X)), [len(x) for x in X])"
+        )
     if isinstance(X, np.ndarray) and X.ndim == 2 and not np.ma.isMaskedArray(X):
         X = pd.DataFrame(X)
     others = re.search(r"feature names|\d feature", str(error))  # than those of the fit

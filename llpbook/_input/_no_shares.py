@@ -27,6 +27,8 @@ def why_no_number(values):
     columns = [values.iloc[:, j] for j in range(values.shape[1])] if table else [values]
     if not pd.api.types.is_list_like(values):
         return ""
+    if any(isinstance(v, pd.Interval) for v in columns[0]):
+        return "these are ranges: put their middles, proportions.map(lambda range: range.mid).astype(float)"
     for column in columns:
         line = f"proportions[{quote(column.name)}]" if table else "proportions"
         for text in (v for v in column if isinstance(v, str)):
@@ -43,6 +45,14 @@ def _why_text(text, line):
         return f"{text!r} is text: {line}{dot}.str.rstrip('% ').astype(float) / 100"
     if re.fullmatch(r"\s*\d+,\d+\s*", text):
         return f"{text!r} is text, with a comma: {line}.str.replace(',', '.').astype(float) if it is a decimal comma"
+    span = re.fullmatch(r"\s*([\d.]+)\s*%?\s*(?:-|–|to)\s*([\d.]+)\s*(%?)\s*", text)
+    if span:
+        ends = rf"{line}.str.extract(r'([\d.]+)\D+([\d.]+)').astype(float)"
+        ends += " / 100" * bool(span[3])
+        return (
+            f"{text!r} is a range. With ends = {ends}, pass its middle, ends.mean(axis=1), and "
+            "CountLogistic(proportion_errors=(ends[1] - ends[0]) / 12**0.5)"
+        )
     below = re.fullmatch(r"\s*[<≤]\s*(\d+(?:\.\d+)?)\s*(%?)\s*", text)
     if below:
         middle = float(below[1]) / (200 if below[2] else 2)

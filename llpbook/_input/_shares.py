@@ -251,12 +251,28 @@ def _refuse_sums(matrix, keys, classes):
     columns = range(matrix.shape[1]) if classes is None else classes
     if sum_to_one(matrix.T):
         raise ValueError(
-            f"{total}, but each column does: a row must be a bag, and a column a class: pass proportions.T"
+            f"{total}, but each column does: a row must be a bag, and a column a class: pass proportions.T, or, if "
+            "pd.crosstab made the table, normalize='index'"
+        )
+    if abs(np.nansum(matrix) - 1) < SLACK:
+        raise ValueError(
+            f"{total}, but all numbers do: divide each row by its sum, as pd.crosstab does by normalize='index'"
         )
     raise ValueError(
         f"{total}, which is no rounding: are the columns {', '.join(map(quote, columns))} the classes? If a class "
         f"is missing, add it, P.assign(rest=1 - P.sum(axis=1)); if each column is a share of its own, pass one, "
-        f"P[{quote(columns[0])}]"
+        f"P[{quote(columns[0])}]{_if_ranges(matrix, columns, classes)}"
+    )
+
+
+def _if_ranges(matrix, columns, classes):
+    """Say what to pass where two columns are the ends of a range; empty where they are not."""
+    if matrix.shape[1] != 2 or (matrix[:, 0] > matrix[:, 1]).any():
+        return ""
+    low, high = (f"P[{':, ' * (classes is None)}{quote(c)}]" for c in columns)
+    return (
+        f"; if they are the least and the most that a share can be, pass ({low} + {high}) / 2, and "
+        f"CountLogistic(proportion_errors=({high} - {low}) / 12**0.5)"
     )
 
 
