@@ -489,7 +489,21 @@ def error_covariances(proportion_errors, data):
     """
     n_bags, n_classes = len(data.proportions) - data.n_pure, len(data.classes)
     errors = keyed_rows("proportion_errors", proportion_errors, n_bags, data.bag_labels)
-    if errors.shape == (n_bags,) and n_classes == 2 and (errors >= 0).all():
+    odd = ~(errors >= 0) if errors.shape == (n_bags,) and n_classes == 2 else False
+    if np.any(odd):
+        k = int(np.argmax(odd))
+        bag = quote(k if data.bag_labels is None else data.bag_labels[k])
+        raise ValueError(
+            "proportion_errors must be one finite standard error, not negative, for each of the "
+            f"{n_bags} rows of proportions (two classes), got {errors[k]:g} for bag {bag}: leave out the bag and its "
+            "rows if the error is not known; 0 says that the share is exact"
+        )
+    if errors.shape == (n_bags,) and n_classes == 2:
+        if errors.max() > 1 and data.proportions.max() <= 1:
+            raise ValueError(
+                f"proportion_errors holds {errors.max():g}, which is too large for the standard error of a share: "
+                "divide percent by 100, and a margin of error of 90 % by 1.645"
+            )
         errors = errors[:, None, None] ** 2 * OF_TWO
     if (
         errors.shape != (n_bags, n_classes, n_classes)

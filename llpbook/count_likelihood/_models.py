@@ -29,7 +29,8 @@ class CountLogistic(LinearBagModel):
         Laplace noise it does not act.
     proportion_errors : None or array-like, shape (n_bags,) or (n_bags, n_classes, n_classes), default None
         Where proportions are estimates, the standard error of each share of the positive class, as rows of
-        ``proportions`` or a Series with their keys; for several classes the covariance matrix of each row.
+        ``proportions`` or a Series with their keys; for several classes the covariance matrix of each row. A margin of
+        error of 90 % is 1.645 standard errors.
     proportion_noise : {None, "gaussian", "laplace"}, default None
         The distribution of noise that was added to the shares on purpose, with the standard deviations
         ``proportion_errors``; a Laplace scale b has the standard deviation :math:`\sqrt 2\, b`. Then shares may lie
