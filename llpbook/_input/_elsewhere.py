@@ -28,6 +28,8 @@ INSTEAD = {
     "random_state": "nothing in its fit is random",
     "n_jobs": "LLPGridSearchCV and bag_bootstrap take it",
 }
+#: What other tools of ecological inference call the people or the weight of a place.
+WEIGHTS = "weights sample_weight total totals sizes counts n N precinct_pops"
 #: Parameters of methods, what they are called elsewhere, and what else differs.
 ALIKE = {
     "C": (
@@ -44,29 +46,34 @@ ALIKE = {
 
 
 def advised(method: Method) -> Method:
-    """Decorate a method, so that an argument which it does not take is refused with what to write instead."""
+    """Decorate a function, so that an argument that it does not take is refused with what to write instead."""
     parameters = signature(method).parameters
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         return method
     taken = [name for name in parameters if name != "self"]
 
     @wraps(method)
-    def checked(self, *args, **others):
+    def checked(*args, **others):
         for name in others:
-            if name not in taken:
-                call = type(self).__name__
-                if method.__name__ != "__init__":
-                    call += f".{method.__name__}"
+            if name not in parameters:
+                call = method.__name__
+                if "self" in parameters:
+                    call = type(args[0]).__name__ + f".{call}" * (call != "__init__")
                 raise TypeError(
                     f"{call} takes no {name}{_instead_of(name, taken)}. It takes {', '.join(taken) or 'nothing'}"
                 )
-        return method(self, *args, **others)
+        return method(*args, **others)
 
     return cast(Method, checked)
 
 
 def _instead_of(name, taken):
     """Say what to write instead of an argument; empty where nothing is known."""
+    if taken[:2] == ["groups", "classes"] and name in WEIGHTS.split():
+        return (
+            ": groups and classes are numbers of people, so each place has the weight of its people, and a small place "
+            "little; of shares and sizes make groups = shares.mul(sizes, axis=0)"
+        )
     if name in INSTEAD:
         return f": {INSTEAD[name]}"
     alike = (own for own in taken if name in ALIKE.get(own, [""])[0].split())

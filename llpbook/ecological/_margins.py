@@ -139,6 +139,8 @@ def turned(groups, classes):
         if len(one) != len(other):
             return False
         if isinstance(one, pd.DataFrame):
+            if one.index.nlevels != other.index.nlevels:
+                return False
             return bool(one.index.isin(other.index).all())
         return np.allclose(one.sum(axis=1), other.sum(axis=1), rtol=SUMS_AGREE)
 
@@ -149,6 +151,17 @@ def turned(groups, classes):
     }
     cure = next((cure for cure, mends in cures.items() if mends), None)
     return f"a row must be a place, not a column: pass {cure}" if cure else ""
+
+
+def as_wide(table, name):
+    """Say how to make a row per place of a table with a row per place and group; "" where it is none."""
+    words = [c for c in table if table[c].map(type).eq(str).all()]
+    left, named = table.columns.drop(words), not isinstance(table.index, pd.RangeIndex)
+    keys = [table[c] for c in words] + [table.index] * named
+    if len(left) != 1 or len(keys) != 2 or any(key.is_unique for key in keys):
+        return ""
+    append = ", append=True" * named
+    return f"A row must be a place: pass {name}.set_index({words}{append})[{quote(left[0])}].unstack()"
 
 
 def shares_as_counts(argument, values, frame=True):

@@ -17,7 +17,7 @@ from .._input import (
     sums_of_rows,
 )
 from .._printed import Printed
-from ._margins import shares_as_counts, turned
+from ._margins import as_wide, shares_as_counts, turned
 
 #: Rows of a print for one kind of problem.
 SHOWN = 8
@@ -40,6 +40,7 @@ PROBLEMS = [
     FEWER,
 ]
 LEFT_OUT = "left out"
+OVERLAP = ". If groups counts a person in several columns, correct this first"
 ROUNDED_SUMS = "rule='scale', which mends what rounding leaves"
 SCALED = "groups scaled to the sum of the classes, all by one factor"
 SAME_PLACES = "Are the places the index of both tables, written in the same way (01 or 1, text or numbers)?"
@@ -179,7 +180,7 @@ def check_margins(
         others = " and ".join(f"rule={other!r}" for other in RULES if other != rule)
         raise ValueError(
             f"groups and classes agree in no place under rule={rule!r} ({judged.value_counts().to_dict()}): "
-            f"{too_many or f'see the other rules, {others}'}"
+            f"{too_many or f'see the other rules, {others}{OVERLAP}'}"
         )
     notes += [too_many] * bool(too_many)
     G, V = (
@@ -255,9 +256,12 @@ def refuse_text(table, name, pandas):
                 raise ValueError(
                     f"{name} holds text in column {quote(column)}: {hidden}. Then take rule='scale'"
                 )
+            cure = as_wide(table, pandas) or (
+                f"If the column names the places, pass {pandas}.set_index({quote(column)}); numbers like 1,234 are "
+                "read by pd.read_csv(…, thousands=',')"
+            )
             raise ValueError(
-                f"{name} holds the text {texts[0]!r} in column {quote(column)}. If the column names the places, pass "
-                f"{pandas}.set_index({quote(column)}); numbers like 1,234 are read by pd.read_csv(…, thousands=',')"
+                f"{name} holds the text {texts[0]!r} in column {quote(column)}. {cure}"
             )
 
 
@@ -307,7 +311,8 @@ def repeated(table, problems, name):
 
 def shared_places(groups, classes, problems):
     """Restrict both tables to the places that are in both, in the order of the groups."""
-    both = groups.index[groups.index.isin(classes.index)]
+    alike = groups.index.nlevels == classes.index.nlevels
+    both = groups.index[groups.index.isin(classes.index) if alike else []]
     if not len(both):
         first, second = (quote(t.index[0]) for t in (groups, classes))
         cure = turned(groups, classes) or further_level(groups, classes)
@@ -328,6 +333,11 @@ def further_level(groups, classes):
     (_, less), (name, more) = sorted(tables.items(), key=lambda kv: kv[1].nlevels)
     if less.nlevels == more.nlevels:
         return ""
+    table = groups if name == "groups" else classes
+    if table.shape[1] == 1:
+        return (
+            f"a row must be a place: pass {name}[{quote(table.columns[0])}].unstack()"
+        )
     levels = [n for n in range(more.nlevels) if more.names[n] in less.names]
     levels = levels or list(range(less.nlevels))
     which = levels[0] if len(levels) == 1 else levels

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from .._input import ArrayLike, RandomState
+from .._input import ArrayLike, RandomState, advised
 from .._printed import Printed
 from ..base import warn
 from ..uncertainty import check_level
@@ -272,6 +272,7 @@ class EcologicalRates(Printed):
         )
 
 
+@advised
 def ecological_rates(
     groups: ArrayLike | pd.DataFrame, classes: ArrayLike | pd.DataFrame, *,
     strata: ArrayLike | str | None = None, correlation: float | None = None, level: float = 0.95,
