@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -192,6 +193,125 @@ def test_classes_in_another_order_in_each_bag(form, row):
     assert matrix.tolist() == [[0.8, 0.2], [0.5, 0.5], [0, 1]]
     assert classes.tolist() == ["no", "yes"]
     assert keys.tolist() == ([0, 1, 2] if form is list else ["a", "b", "c"])
+
+
+def between(error, before, after="\n"):
+    """The code between some words of a message."""
+    return (str(error.value) + "\n").partition(before)[2].partition(after)[0]
+
+
+@pytest.mark.parametrize("name", ["weights", "totals", "precinct_pops"])
+def test_weights_of_places_are_their_people(name):
+    groups = pd.DataFrame({"young": [60, 40, 20, 10], "old": [10, 20, 30, 60]})
+    with pytest.raises(TypeError, match="each place has the weight of its people"):
+        ecological_rates(groups, groups, **{name: groups.sum(axis=1)})
+
+
+def test_tables_that_crosstab_divides_in_another_way():
+    right = pd.crosstab(BAGS, Y, normalize="index")
+    for how, words in (("all", "but all numbers do"), ("columns", "each column does")):
+        with pytest.raises(ValueError, match=f"{words}.*normalize='index'"):
+            check_proportions(pd.crosstab(BAGS, Y, normalize=how))
+    model = CountLogistic().fit(X, BAGS, right)
+    table = pd.crosstab(BAGS, Y, normalize="index", margins=True)  # with a row "All"
+    assert_allclose(CountLogistic().fit(X, BAGS, table).coef_, model.coef_)
+
+
+def test_scores_of_scikit_learn_take_the_classes_by_the_alphabet():
+    shares = pd.DataFrame({"rich": P, "not rich": 1 - P})
+    truth = np.array(["not rich", "rich"])[Y]
+    model = CountLogistic(C=10).fit(X, BAGS, shares)
+    chance = model.predict_proba(X)[:, 1]
+    assert roc_auc_score(truth == model.classes_[1], chance) > 0.9  # as the page says
+    assert roc_auc_score(truth, chance) < 0.1  # why it says so
+
+
+@pytest.mark.parametrize(
+    "text", ["{}-{} %", "{} – {}%", "0.{:02} to 0.{:02}", "{}%-{}%"]
+)
+def test_ranges_in_the_place_of_shares(text):
+    low = np.arange(10, 70, 5)
+    proportions = pd.Series([text.format(k, k + 10) for k in low])
+    with pytest.raises(ValueError, match="is a range") as error:
+        CountLogistic().fit(X, BAGS, proportions)
+    ends = eval(between(error, "ends = ", ", pass"), {"proportions": proportions})
+    middle = eval(between(error, "its middle, ", ", and"), {"ends": ends})
+    assert_allclose(middle, low / 100 + 0.05)
+    scope = {"ends": ends, "CountLogistic": CountLogistic}
+    model = eval(between(error, ", and "), scope)
+    assert_allclose(model.proportion_errors, 0.1 / 12**0.5)
+    assert model.fit(X, BAGS, middle).score(X, Y) > 0.6
+
+
+def test_ranges_in_two_columns_or_as_intervals():
+    P2 = pd.DataFrame({"low": P * 0.9, "high": P * 0.9 + 0.1})
+    with pytest.raises(ValueError, match="the least and the most") as error:
+        CountLogistic().fit(X, BAGS, P2)
+    assert_allclose(
+        eval(between(error, "can be, pass ", ", and"), {"P": P2}), P2.mean(axis=1)
+    )
+    proportions = pd.Series(pd.IntervalIndex.from_arrays(P2["low"], P2["high"]))
+    with pytest.raises(ValueError, match="these are ranges") as error:
+        CountLogistic().fit(X, BAGS, proportions)
+    middle = eval(between(error, "middles, "), {"proportions": proportions})
+    assert_allclose(middle, P2.mean(axis=1))
+
+
+@pytest.mark.parametrize("form", [list, tuple, np.array])
+def test_a_table_per_bag_in_the_place_of_rows(form):
+    tables = form([X[k == BAGS] for k in range(12)])
+    with pytest.raises(ValueError, match="a table for each bag") as error:
+        CountLogistic().fit(tables, np.arange(12), P)
+    scope = {"np": np, "X": tables}
+    assert_allclose(eval("np.concatenate(X)", scope), X)
+    assert eval(between(error, "bags = "), scope).tolist() == BAGS.tolist()
+    ragged = [X[:3], X[3:20]]
+    with pytest.raises(ValueError, match="a table for each bag"):
+        CountLogistic().fit(ragged, [0, 1], [0.2, 0.8])
+
+
+@pytest.mark.parametrize("form", [np.asarray, pd.DataFrame])
+def test_a_column_per_bag_in_the_place_of_bags(form):
+    bags = form(np.eye(12, dtype=int)[BAGS])
+    with pytest.raises(ValueError, match="each column marks a bag") as error:
+        CountLogistic().fit(X, bags, P)
+    right = eval(between(error, "pass "), {"np": np, "bags": bags})
+    assert np.asarray(right).tolist() == BAGS.tolist()
+    with pytest.raises(ValueError, match="the bag that holds most of it"):
+        CountLogistic().fit(X, 0.7 * np.asarray(bags) + 0.3 / 12, P)
+
+
+def test_margins_of_error_in_the_place_of_standard_errors():
+    shares = pd.Series(P, [f"ward {k}" for k in range(12)])
+    bags = shares.index[BAGS]
+    for wrong, words in (
+        (-555555555, "got -5.55556e.08 for bag 'ward 3'"),
+        (np.nan, "got nan for bag 'ward 3'"),
+        (8.5, "holds 8.5, which is too large.*by 100.*by 1.645"),
+    ):
+        errors = pd.Series(0.05, shares.index)
+        errors["ward 3"] = wrong
+        with pytest.raises(ValueError, match=words):
+            CountLogistic(proportion_errors=errors).fit(X, bags, shares)
+
+
+@pytest.mark.parametrize("index", [[], ["place"], ["place", "sex"]])
+def test_long_tables_of_groups_become_wide(index):
+    old = np.arange(10, 90, 10)
+    wide = pd.DataFrame({"f": old, "m": 90 - old}, [f"p{k}" for k in old])
+    wide = wide.rename_axis(index="place", columns="sex")
+    groups = wide.stack().rename("n").reset_index()
+    groups = groups.set_index(index) if index else groups
+    with pytest.raises(ValueError, match=r"must be a place.*unstack\(\)") as error:
+        check_margins(groups, wide)
+    assert_allclose(eval(between(error, "a place: pass "), {"groups": groups}), wide)
+
+
+def test_groups_that_overlap_are_asked_about():
+    groups = pd.DataFrame({"a": [60, 40, 20, 12], "b": [10, 20, 33, 60]})
+    classes = groups.rename(columns={"a": "no", "b": "yes"})
+    with pytest.raises(ValueError, match=r"rule='rest'.*a person in several columns"):
+        check_margins(groups.assign(any_race=[5, 6, 7, 8]), classes)
 
 
 def test_small_numbers_that_are_not_published():
