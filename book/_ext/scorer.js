@@ -1,9 +1,10 @@
-/* The order of the search's results; Sphinx writes it behind its own (`html_search_scorer`).
+/* The order of the search's results, and the text below them; Sphinx writes it behind its own (`html_search_scorer`).
    Sphinx counts a word in the title of a section as much as one in the title of the page, and a page as much as its
    best word. Here a page counts as much as its words do on average, and chapters come before what lists or documents. */
 {
   const RECORD = /^book\/(benchmark|comparison|outside|patterns|reproduction|theory_proofs|whole_bags)/;
-  const ABOUT = /^book\/(api\b|benchmark_table|bibliography|claims|concordance|data$|errata|glossary|notation|teaching)/;
+  const API = /^book\/api\b/;
+  const ABOUT = /^book\/(benchmark_table|bibliography|claims|concordance|data$|errata|glossary|notation|teaching)/;
   const words = title => splitQuery(title.replace(/<[^>]*>/g, "").toLowerCase()).map(w => Scorer.stemmer.stemWord(w));
   const parse = Search._parseQuery;
   Search._parseQuery = query => {
@@ -12,14 +13,23 @@
     return parsed;
   };
 
+  // An excerpt is of the page's sentences: without its buttons and code, and with dots for formulas.
+  const text = Search.htmlToText;
+  Search.htmlToText = (content, anchor) => {
+    const page = new DOMParser().parseFromString(content, "text/html");
+    page.querySelectorAll(".bd-header-article, #jb-print-docs-body, .prev-next-footer, .highlight").forEach(part => part.remove());
+    page.querySelectorAll(".math").forEach(formula => formula.textContent = "…");
+    return text(page.documentElement.outerHTML, anchor);
+  };
+
   var Scorer = {
-    objNameMatch: 13, objPartialMatch: 1, objPrio: {0: 0, 1: 0, 2: -5}, objPrioDefault: 0,
+    objNameMatch: 8, objPartialMatch: 1, objPrio: {0: 0, 1: 0, 2: -5}, objPrioDefault: 0,
     title: 15, partialTitle: 0.2, term: 5, partialTerm: 0.1,
     asked: [],
     stemmer: new Stemmer(),
     score: ([page, title, anchor, described, score]) => {
       const number = title.match(/section-number">(\d+)/);
-      const kind = ABOUT.test(page) ? -3 : RECORD.test(page) ? 0 : page === "book/index" ? 3
+      const kind = API.test(page) ? -8 : ABOUT.test(page) ? -3 : RECORD.test(page) ? 0 : page === "book/index" ? 3
         : number ? 3 - number[1] / 100 : 2.5;
       if (described !== null || score < 1) return score;    // an object of the package; a part of a word
       if (score > 16) return 0.08 * score;                  // a term of the glossary
