@@ -277,9 +277,10 @@ def test_fits_and_reports_read_foreign_tables(kind):
     model = CountLogistic().fit(table, keys, p, counts=times)
     plain = CountLogistic().fit(frame, bags, p, counts=counts)
     assert list(model.feature_names_in_) == ["a", "b", "c"]
-    assert_array_equal(model.predict_proba(table), plain.predict_proba(frame))
+    assert_allclose(model.predict_proba(table), plain.predict_proba(frame), rtol=1e-12)
     model, plain = CountLogistic().fit(table, keys, p), CountLogistic().fit(frame, bags, p)  # fmt: skip
-    assert_array_equal(model.predict_proportions(table, keys), plain.predict_proportions(frame, bags))  # fmt: skip
+    wanted = plain.predict_proportions(frame, bags)
+    assert_allclose(model.predict_proportions(table, keys), wanted, rtol=1e-12)
     assert_frame_equal(bag_report(model, table, keys, p).table, bag_report(plain, frame, bags, p).table)  # fmt: skip
     assert str(identifiability(keys, p)) == str(identifiability(bags, p))
 
