@@ -145,12 +145,13 @@ def test_slopes_of_the_cells_are_their_derivatives():
 
 
 @pytest.mark.equation("eq-ecological-correlation")
-def test_a_shift_of_everybody_is_fitted_as_if_it_stood_in_the_model():
+@pytest.mark.parametrize("size", [-0.3, 0.3])
+def test_a_shift_of_everybody_is_fitted_as_if_it_stood_in_the_model(size):
     m = read_margins(*made(7, 2, 8)[:3])
     joint = _joint.fit_joint(m)
     fit, H = joint.parts[0].fit, m.contrasts
     prior = _strata.prior_of(m, fit.sd)
-    shift = 0.3 * joint.shares @ np.ones((joint.shares.shape[1], 1))
+    shift = size * joint.shares @ np.ones((joint.shares.shape[1], 1))
     moved = _cells.shifted_fit(m, joint.sums, fit, prior, shift)
     V = np.linalg.inv(joint.sums.inverses)
     n = fit.scores.size
@@ -166,10 +167,10 @@ def test_a_shift_of_everybody_is_fitted_as_if_it_stood_in_the_model():
     start = np.append(moved.scores.ravel(), moved.mean)
     best = minimize(loss, start, method="BFGS", options={"gtol": 1e-4})
     rates = softmax(best.x[:n].reshape(fit.scores.shape) @ H.T, axis=2)
-    assert_allclose(moved.rates, rates, atol=0.01)
+    assert_allclose(moved.rates, rates, atol=1e-4)
     push = _cells.push_of_shares(m, joint.sums, fit.rates, joint.shares)
     small = _cells.shifted_fit(m, joint.sums, fit, prior, 0.01 * shift)
-    linear = fit.response(push).sum(axis=2).reshape(fit.scores.shape) * 0.003
+    linear = fit.response(push).sum(axis=2).reshape(fit.scores.shape) * 0.01 * size
     assert_allclose(small.scores - fit.scores, linear, atol=2e-3)
 
 
@@ -561,4 +562,6 @@ def test_other_tools_get_margins_alone_and_are_judged_by_the_truth(tmp_path):
     rates = pd.read_csv(RESULTS / "ecological_beside.csv")
     md = rates[(rates["table"] == "senc") & (rates["method"] == "md")]["rate"]
     assert_allclose(rows.loc[("senc", "md"), "error"], np.abs(md - truth).mean())
-    assert rows.xs("band", level="method")["inside"].eq(1).sum() >= len(names) - 1
+    held = rows.xs("band", level="method")["inside"].eq(1)
+    # Two worlds are outside of the assumption, a correlation of at most 0.3.
+    assert set(held.index[~held]) <= {"strongly related", "reversed"}

@@ -284,11 +284,11 @@ TWO = cells(world=[*WORLDS], size=SIZES, minority=[*SHARES], classes=[2])
 THREE = cells(world=["by stratum", "places differ"], size=["20 x 6"], minority=[*SHARES], classes=[3])  # fmt: skip
 TABLES = [
     Table(
-        "strata", "strata-1", [*TWO, *THREE], run,
+        "strata", "strata-2", [*TWO, *THREE], run,
         "whether intervals and bands of rates hold, by stratum and in all", "interval",
     ),
     Table(
-        "ecological_rivals", "rivals-2",
+        "ecological_rivals", "rivals-3",
         [
             *[{"table": name, "minority": "-", "classes": 3 if name == "senc" else 2} for name in PUBLISHED],
             *cells(table=[*WORLDS], minority=[*SHARES], classes=[2]),

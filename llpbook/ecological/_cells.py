@@ -1,16 +1,10 @@
 r"""From rates of strata to the people of each place: cells that meet both margins, their slopes and variances."""
 
-import numpy as np
-from scipy.special import softmax
+from dataclasses import replace
 
-from ._strata import (
-    RATE_CHANGE,
-    SHIFT_ROUNDS,
-    TINY,
-    fit_rates,
-    label_spread,
-    with_counts,
-)
+import numpy as np
+
+from ._strata import TINY, fit_rates, label_spread, place_sums
 
 #: Rounds of proportional fitting, and how close, in people, the margins must be met.
 FITTING_ROUNDS, CLOSE = 500, 1e-6
@@ -129,7 +123,7 @@ def push_of_shares(margins, sums, rates, shares):
 
 
 def shifted_fit(margins, sums, fit, prior, shift):
-    """Fit with a stated shift of the scores of everybody in a place: its effect is taken out of the counts.
+    """Fit with a stated shift of the scores of everybody in a place; the rates are those without it.
 
     Parameters
     ----------
@@ -145,16 +139,7 @@ def shifted_fit(margins, sums, fit, prior, shift):
     -------
     Fit
     """
-    H, r = margins.contrasts, margins.stratum
-    for _ in range(SHIFT_ROUNDS):
-        scores = fit.scores[r] @ H.T
-        moved = softmax(scores + (shift @ H.T)[:, None], axis=2) - softmax(
-            scores, axis=2
-        )
-        effect = np.einsum("kg,kgc->kc", margins.members, moved)
-        before = fit.rates
-        without = with_counts(sums, margins, (margins.counts - effect) @ H)
-        fit = fit_rates(margins, without, prior, fit)
-        if np.abs(fit.rates - before).max() < RATE_CHANGE:
-            break
-    return fit
+    alone = replace(margins, stratum=np.arange(len(margins.stratum)))
+    of_places = place_sums(alone, np.linalg.inv(sums.inverses))
+    shifted = replace(of_places, shift=shift, stratum=margins.stratum)
+    return fit_rates(margins, shifted, prior, fit)

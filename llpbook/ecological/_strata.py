@@ -5,7 +5,7 @@ log-odds of a group in a stratum are :math:`\theta_{rg} = \mu_g + a_r + b_{rg}`;
 penalized, interactions b have a variance v that the counts estimate.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -17,10 +17,10 @@ from scipy.special import softmax
 SD_MAIN, SD_OF_SD = 2.0, 1.0
 #: The deviations sqrt(v) over which rates are averaged, and the one of the first fits.
 SDS, FIRST_SD = np.array([0.02, 0.1, 0.2, 0.35, 0.55, 0.85, 1.3, 2.0]), 0.5
-#: Rounds for the variances of the places; Gauss-Newton steps; rounds of a fit with a stated correlation.
-ROUNDS, STEPS, SHIFT_ROUNDS = 4, 100, 6
-#: Change of the objective, absolute or relative, and of a rate that end these.
-CHANGE, ROUNDING, RATE_CHANGE = 1e-6, 1e-10, 1e-4
+#: Rounds for the variances of the places; Gauss-Newton steps.
+ROUNDS, STEPS = 4, 100
+#: Change of the objective, absolute or relative, that ends these.
+CHANGE, ROUNDING = 1e-6, 1e-10
 #: Weights of the average below which a fit is left out.
 SMALL_WEIGHT = 1e-4
 #: Added to variances of places without people of two kinds.
@@ -59,12 +59,19 @@ class Margins:
 
     def by_stratum(self, values):
         """Sums over the places of each stratum, along the first axis."""
-        return np.add.reduceat(values, np.unique(self.stratum, return_index=True)[1])
+        return sums_by_stratum(values, self.stratum)
+
+
+def sums_by_stratum(values, stratum):
+    """Sums along the first axis of places that are ordered by stratum."""
+    return np.add.reduceat(values, np.unique(stratum, return_index=True)[1])
 
 
 @dataclass(frozen=True, eq=False)
 class Sums:
     """Sums over the places of each stratum, which the normal likelihood with stated variances needs.
+
+    Under a shift the rows are places, whose slopes are added to those of their strata.
 
     Attributes
     ----------
@@ -76,12 +83,28 @@ class Sums:
         Sums of ``N_kg`` times inverse times counts.
     constant : float
         The part of twice the negative log-likelihood without the rates.
+    shift : ndarray, shape (n_places, n_contrasts), optional
+        Of the scores of everybody in a place.
+    stratum : ndarray, shape (n_places,), optional
+        Beside a shift.
     """
 
     inverses: np.ndarray
     weights: np.ndarray
     targets: np.ndarray
     constant: float
+    shift: np.ndarray | None = None
+    stratum: np.ndarray | None = None
+
+    def rates(self, scores, contrasts):
+        """Rates of the classes in each row, shape (n_rows, n_groups, n_classes)."""
+        if self.shift is not None:
+            scores = scores[self.stratum] + self.shift[:, None]
+        return softmax(scores @ contrasts.T, axis=2)
+
+    def by_stratum(self, values):
+        """Sums of rows over the places of each stratum; the values where the rows are strata."""
+        return values if self.shift is None else sums_by_stratum(values, self.stratum)
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,16 +225,11 @@ def place_sums(margins, variances):
     N, inverses = margins.members, np.linalg.inv(variances)
     pairs = N[:, :, None] * N[:, None, :]
     weights = margins.by_stratum(pairs[..., None, None] * inverses[:, None, None])
-    without = Sums(inverses, weights, targets=None, constant=None)
-    return with_counts(without, margins, margins.counts @ margins.contrasts)
-
-
-def with_counts(sums, margins, counts):
-    """The sums with other counts, in contrasts, of shape (n_places, n_contrasts)."""
-    weighted = np.einsum("kij,kj->ki", sums.inverses, counts)
-    targets = margins.by_stratum(margins.members[:, :, None] * weighted[:, None, :])
-    logs = -np.linalg.slogdet(sums.inverses / (2 * np.pi))[1].sum()
-    return replace(sums, targets=targets, constant=logs + (weighted * counts).sum())
+    counts = margins.counts @ margins.contrasts
+    weighted = np.einsum("kij,kj->ki", inverses, counts)
+    targets = margins.by_stratum(N[:, :, None] * weighted[:, None, :])
+    logs = -np.linalg.slogdet(inverses / (2 * np.pi))[1].sum()
+    return Sums(inverses, weights, targets, logs + (weighted * counts).sum())
 
 
 def log_posterior(sums, prior, scores, mean, contrasts):
@@ -231,11 +249,11 @@ def log_posterior(sums, prior, scores, mean, contrasts):
     Returns
     -------
     value : float
-    rates : ndarray, shape (n_strata, n_groups, n_classes)
-    misfit : ndarray, shape (n_strata, n_groups, n_contrasts)
+    rates : ndarray, shape (n_rows, n_groups, n_classes)
+    misfit : ndarray, shape (n_rows, n_groups, n_contrasts)
         The slopes of the likelihood by the rates.
     """
-    rates = softmax(scores @ contrasts.T, axis=2)
+    rates = sums.rates(scores, contrasts)
     means = rates @ contrasts
     fitted = np.einsum("rghij,rhj->rgi", sums.weights, means)
     # eq: eq-ecological-strata
@@ -297,7 +315,8 @@ def fit_rates(margins, sums, prior, start=None):
     value, rates, misfit = log_posterior(sums, prior, scores, mean, H)
     for _ in range(STEPS):
         system = curvature_of(sums, prior, rates, H)
-        of_scores, of_mean = newton_step(system, prior, scores, mean, misfit, rates, H)
+        slopes = slopes_of(sums, misfit, rates, H)
+        of_scores, of_mean = newton_step(system, prior, scores, mean, slopes)
         length = 1.0
         while True:
             moved = scores + length * of_scores, mean + length * of_mean
@@ -315,7 +334,7 @@ def fit_rates(margins, sums, prior, start=None):
         np.linalg.slogdet(inverse)[1].sum() - np.linalg.slogdet(precision)[1]
     )
     return Fit(
-        prior.sd, scores, mean, rates, evidence, inverse, carry,
+        prior.sd, scores, mean, softmax(scores @ H.T, axis=2), evidence, inverse, carry,
         np.linalg.inv(precision), information,
     )  # fmt: skip
 
@@ -332,19 +351,25 @@ def curvature_of(sums, prior, rates, contrasts):
     """
     W, n = label_spread(rates, contrasts), prior.precision.shape[0]
     blocks = W[:, :, None] @ sums.weights @ W[:, None]
-    information = blocks.transpose(0, 1, 3, 2, 4).reshape(len(rates), n, n)
+    blocks = blocks.transpose(0, 1, 3, 2, 4).reshape(len(rates), n, n)
+    information = sums.by_stratum(blocks)
     inverse = np.linalg.inv(information + prior.precision)
     carry = inverse @ prior.precision
     precision = prior.mean_precision + prior.precision @ (np.eye(n) - carry).sum(axis=0)
     return inverse, carry, precision, information
 
 
-def newton_step(system, prior, scores, mean, misfit, rates, contrasts):
+def slopes_of(sums, misfit, rates, contrasts):
+    """Slopes of the likelihood by the scores of each stratum, shape (n_strata, n_columns)."""
+    W = label_spread(rates, contrasts)
+    slopes = np.einsum("rgij,rgj->rgi", W, misfit)
+    return sums.by_stratum(slopes.reshape(len(rates), -1))
+
+
+def newton_step(system, prior, scores, mean, slopes):
     """Step of scores and mean to the maximum of the local quadratic."""
     inverse, carry, precision, _ = system
-    W = label_spread(rates, contrasts)
-    slopes = np.einsum("rgij,rgj->rgi", W, misfit).reshape(len(rates), -1)
-    gaps = (scores.reshape(len(rates), -1) - mean) @ prior.precision
+    gaps = (scores.reshape(len(scores), -1) - mean) @ prior.precision
     slopes = slopes - gaps
     slope = gaps.sum(axis=0) - prior.mean_precision @ (mean - prior.center)
     of_mean = np.linalg.solve(precision, slope + np.einsum("rij,ri->j", carry, slopes))
