@@ -9,10 +9,15 @@ import os
 import re
 import sys
 import textwrap
+from collections import Counter
 from pathlib import Path
 
 import yaml
 from docutils import nodes
+from pybtex.plugin import register_plugin
+from pybtex.richtext import Text
+from pybtex.style.formatting.alpha import Style
+from pybtex.style.labels import BaseLabelStyle
 
 ROOT = Path(__file__).parents[2]
 CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
@@ -31,6 +36,35 @@ def above(node):
 
 
 # --- numbers and names ----------------------------------------------------------------
+
+
+class AuthorsAndYear(BaseLabelStyle):
+    """Labels of the bibliography that name an entry as the text cites it."""
+
+    def format_labels(self, sorted_entries):
+        labels = [self.label(entry) for entry in sorted_entries]
+        several, seen = Counter(labels), Counter()
+        for label in labels:
+            letter = "abcdef"[seen[label]] if several[label] > 1 else ""
+            seen[label] += 1
+            yield label + letter
+
+    def label(self, entry):
+        """Return one or two authors, or the first and "et al.", and the year."""
+        people = [p.prelast_names + p.last_names for p in entry.persons["author"]]
+        names = [str(Text.from_latex(" ".join(parts))) for parts in people]
+        if len(names) > 2 or "others" in names:
+            names = [names[0] + " et al."]
+        return f"{' and '.join(names)} {entry.fields['year']}"
+
+
+class ByAuthors(Style):
+    """The bibliography, in the order of its authors."""
+
+    default_label_style = AuthorsAndYear
+
+
+register_plugin("pybtex.style.formatting", "by_authors", ByAuthors)
 
 NUMBERED = re.compile(r"([A-Z][a-z]+\.? )?\(?\d+\)?")
 
