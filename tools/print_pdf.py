@@ -17,6 +17,8 @@ DOCUMENTATION = PROJECT["urls"]["Documentation"]
 SITE, TARGET = ROOT / "_build/singlehtml", ROOT / "_build/llpbook.pdf"
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer"]
 FLAGS += ["--generate-pdf-document-outline", "--virtual-time-budget=60000"]
+# A link of a figure to its own file, which a reader of the PDF does not have.
+TO_PICTURE = r'<a class="reference internal image-reference" href="[^"]*">(.*?)</a>'
 FLAGS += ["--allow-file-access-from-files", "--host-resolver-rules=MAP * ~NOTFOUND"]
 LEAD_IN = r"<p>(?=[^<]*(?:<(?!/?p[ >])[^<]*)*:</p>)"  # a paragraph: "so:"
 TITLE = "Learning from Label Proportions"
@@ -69,6 +71,11 @@ ENTRY = re.compile(
 )
 # Of a section of a chapter, but for those that only link to another.
 HEADING = re.compile(r'<h3>((?:(?!</?a).)*)(?=<a class="headerlink")')
+# The name of a chapter ends the page before where its title begins the next; one in the title does not.
+IN_TITLE = "-title"
+CHAPTER = re.compile(
+    r'<span id="(document-book/[^"]+)"></span>.*?<h[23][^>]*>', re.DOTALL
+)
 NAMED = re.compile(r'<h3 id="(heading-\d+)">(.*?)<a class="headerlink"')
 
 
@@ -102,7 +109,8 @@ def contents(nav, body):
         if m["part"]:
             lines += [f"<h3>{m['part']}</h3>"]
         else:
-            lines += [f'<a href="#{m["to"]}">{m["words"]}</a>', *within[m["to"]]]
+            goal = m["to"] + IN_TITLE
+            lines += [f'<a href="#{goal}">{m["words"]}</a>', *within[m["to"]]]
     return '<div id="contents">\n<h2>Contents</h2>\n' + "\n".join(lines) + "\n</div>"
 
 
@@ -113,6 +121,7 @@ def with_front_matter(text, state):
     after = text.index('<div id="searchbox">', end)
     body = with_names(text[after:])
     front = title_page(state) + contents(text[begin:end], body)
+    body = CHAPTER.sub(rf'\g<0><span id="\1{IN_TITLE}"></span>', body)
     return f'{text[:begin]}<div class="onlyprint">{front}</div>{body}'
 
 
@@ -188,6 +197,7 @@ def main(chromium, site=SITE, target=TARGET):
     text = with_front_matter(book.read_text("utf-8"), state_of_files())
     text = links_within(text, book.relative_to(site).as_posix())
     text = re.sub(LEAD_IN, '<p class="lead-in">', text)
+    text = re.sub(TO_PICTURE, r"\1", text, flags=re.DOTALL)
     (site / "print.html").write_text(text, "utf-8")
     print_page(chromium, site / "print.html", target)
     pdf = PdfWriter(clone_from=target)
