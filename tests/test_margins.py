@@ -270,7 +270,8 @@ def test_what_is_no_table_of_counts_is_refused():
     with pytest.raises(ValueError, match="rule must be one of"):
         check_margins(groups, votes, rule="mean")
     with pytest.raises(
-        ValueError, match=r"agree in no place under rule='drop'.*'scale' and 'rest'"
+        ValueError,
+        match=r"agree in no place under rule='drop'.*rule='scale' and rule='rest'",
     ):
         check_margins(groups + 1, votes)
     with pytest.raises(ValueError, match="class 'rest' already"):
