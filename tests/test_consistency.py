@@ -417,7 +417,7 @@ def test_groups_are_those_of_all_chunks():
         found = FUNCTIONS["chunk_group_rate"][0](
             model, chunks, P, "group", bags="bag", features=["old", "x"]
         )
-        pd.testing.assert_frame_equal(found, wanted, check_index_type=False, atol=1e-6)
+        pd.testing.assert_frame_equal(found, wanted, check_index_type=False, atol=1e-7)
 
 
 def test_groups_have_one_type_in_all_chunks():

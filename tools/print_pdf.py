@@ -17,9 +17,9 @@ DOCUMENTATION = PROJECT["urls"]["Documentation"]
 SITE, TARGET = ROOT / "_build/singlehtml", ROOT / "_build/llpbook.pdf"
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer"]
 FLAGS += ["--generate-pdf-document-outline", "--virtual-time-budget=60000"]
+FLAGS += ["--allow-file-access-from-files", "--host-resolver-rules=MAP * ~NOTFOUND"]
 # A link of a figure to its own file, which a reader of the PDF does not have.
 TO_PICTURE = r'<a class="reference internal image-reference" href="[^"]*">(.*?)</a>'
-FLAGS += ["--allow-file-access-from-files", "--host-resolver-rules=MAP * ~NOTFOUND"]
 LEAD_IN = r"<p>(?=[^<]*(?:<(?!/?p[ >])[^<]*)*:</p>)"  # a paragraph: "so:"
 TITLE = "Learning from Label Proportions"
 AUTHORS = PROJECT["authors"][0]["name"]

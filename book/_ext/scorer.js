@@ -14,12 +14,13 @@
   };
 
   // An excerpt is of the page's sentences: without its buttons and code, and with dots for formulas.
-  const text = Search.htmlToText;
+  const BESIDE = ".headerlink, script, style, .bd-header-article, #jb-print-docs-body, .prev-next-footer, .highlight";
   Search.htmlToText = (content, anchor) => {
     const page = new DOMParser().parseFromString(content, "text/html");
-    page.querySelectorAll(".bd-header-article, #jb-print-docs-body, .prev-next-footer, .highlight").forEach(part => part.remove());
+    page.querySelectorAll(BESIDE).forEach(part => part.remove());
     page.querySelectorAll(".math").forEach(formula => formula.textContent = "…");
-    return text(page.documentElement.outerHTML, anchor);
+    const main = page.querySelector("[role=main]");
+    return ((anchor && main?.querySelector(anchor)) || main)?.textContent ?? "";
   };
 
   var Scorer = {

@@ -140,6 +140,6 @@ def shifted_fit(margins, sums, fit, prior, shift):
     Fit
     """
     alone = replace(margins, stratum=np.arange(len(margins.stratum)))
-    of_places = place_sums(alone, np.linalg.inv(sums.inverses))
+    of_places = place_sums(alone, sums.inverses)
     shifted = replace(of_places, shift=shift, stratum=margins.stratum)
     return fit_rates(margins, shifted, prior, fit)

@@ -220,9 +220,9 @@ def misfits(margins, rates):
     return (margins.counts - means) @ margins.contrasts
 
 
-def place_sums(margins, variances):
-    """The `Sums` of places with stated variances of their counts."""
-    N, inverses = margins.members, np.linalg.inv(variances)
+def place_sums(margins, inverses):
+    """The `Sums` of places with stated inverses of the variances of their counts."""
+    N = margins.members
     pairs = N[:, :, None] * N[:, None, :]
     weights = margins.by_stratum(pairs[..., None, None] * inverses[:, None, None])
     counts = margins.counts @ margins.contrasts
@@ -390,16 +390,17 @@ def fit_deviation(margins):
     """
     shares = (margins.counts + 0.5) / (margins.counts + 0.5).sum(axis=1)[:, None]
     spread = label_spread(shares, margins.contrasts)
-    sums = place_sums(
-        margins, margins.sizes[:, None, None] * spread + TINY * np.eye(spread.shape[-1])
-    )
+    variances = margins.sizes[:, None, None] * spread
+    variances = variances + TINY * np.eye(spread.shape[-1])
+    sums = place_sums(margins, np.linalg.inv(variances))
     prior, fit = prior_of(margins, FIRST_SD), None
     for _ in range(ROUNDS):
         fit = fit_rates(margins, sums, prior, fit)
         used = np.einsum("rij,rji->", fit.covariances(), fit.information)
         freedom = max(margins.counts.shape[0] * spread.shape[-1] - used, 1.0)
         deviation = pearson_deviation(margins, fit.rates, freedom)
-        sums = place_sums(margins, place_variances(margins, fit.rates, deviation))
+        variances = place_variances(margins, fit.rates, deviation)
+        sums = place_sums(margins, np.linalg.inv(variances))
     return deviation, freedom, sums, fit
 
 
